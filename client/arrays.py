@@ -2,7 +2,6 @@
 that no library is imported. Only floats are ever rounded, and only where a dtype is asked for.
 """
 
-import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -371,11 +370,7 @@ def _of_torch(torch: Any, data: Any) -> Array:
     return array
 
 
-def listed(array: NDArray[Any]) -> list[Any]:
-    """Elements as JSON can represent them. A float that is not finite is given by its name; JSON of Python gives every
-    other element exactly."""
-    if array.dtype.kind not in "fV":
-        plain: list[Any] = array.reshape(-1).tolist()
-        return plain
-    wide = array.reshape(-1).astype(np.float64).tolist()
-    return [value if math.isfinite(value) else str(value) for value in wide]
+def plain(array: NDArray[Any]) -> list[Any]:
+    """The elements in C order as numbers of Python, each exactly."""
+    numbers: list[Any] = array.reshape(-1).astype(np.float64 if array.dtype.kind in "fV" else array.dtype).tolist()
+    return numbers

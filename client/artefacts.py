@@ -111,7 +111,7 @@ def stored_array(artefact: Artefact) -> "Steps[NDArray[Any]]":
     """The stored values of an array, masked where one is missing."""
     import numpy as np
 
-    from warpfold.client.groups import array_from
+    from warpfold.client.value_arrays import array_from
     from warpfold.kernels.ops import INTEGER
 
     values = yield from _part(artefact, artefact.parts[0])

@@ -3,14 +3,12 @@
 They go up as the file that they would be saved as, so a reduction of them is that of this file, and NaT is a null.
 """
 
-from dataclasses import dataclass
 from decimal import Decimal
-from io import BytesIO
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from warpfold.client.array_files import ArrayAsFile, ColumnAsFile
 from warpfold.client.arrays import offered, unmasked
 from warpfold.client.columns import columns_of
 from warpfold.kernels.dtypes import part_dtype
@@ -21,37 +19,6 @@ from warpfold.kernels.machine.extras import install
 _TIMES = ("datetime", "timedelta", "timestamp", "duration", "date")
 _COMPLEX = ("complex", "torch.complex")
 _DECIMALS = "decimal"
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayAsFile:
-    """An array of any shape of NumPy's times or of complex numbers, which goes up as a .npy file."""
-
-    array: NDArray[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnAsFile:
-    """A column of timestamps, dates, durations or decimals with its nulls, as a table of pyarrow that has this column
-    alone, which goes up as an Arrow file."""
-
-    table: Any
-
-    def write(self, file: IO[bytes]) -> None:
-        """Write the Arrow file."""
-        from pyarrow import ipc
-
-        with ipc.new_file(file, self.table.schema) as writer:
-            writer.write_table(self.table)
-
-    def to_bytes(self) -> memoryview:
-        """The Arrow file."""
-        file = BytesIO()
-        self.write(file)
-        return file.getbuffer()
-
-
-AsFile = ArrayAsFile | ColumnAsFile
 
 
 def as_file(data: Any, dtype: str | None = None) -> Any:
@@ -82,11 +49,6 @@ def as_file(data: Any, dtype: str | None = None) -> Any:
             f"{', '.join(UNITS)}, and complex numbers are complex64 or complex128"
         )
     return ArrayAsFile(array)
-
-
-def is_complex(data: object) -> bool:
-    """Whether these are complex numbers."""
-    return isinstance(data, ArrayAsFile) and data.array.dtype.kind == "c"
 
 
 def _kind_of(data: Any) -> str:

@@ -1,7 +1,7 @@
 """The Python client for asyncio: `client.api` with `await`.
 
-Methods that are handed an array or a table import what reads it, because NumPy and the formats take longer to import
-than all else here.
+What most callers do not need is imported by the methods that do: NumPy and the formats take longer to import than all
+else here.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
-from warpfold.client import artefacts, batches, catalogue, datasets, inspections, jobs, results, sharing
+from warpfold.client import jobs
 from warpfold.client.async_connection import AsyncConnection
 from warpfold.client.errors import JobFailed, WarpfoldError
-from warpfold.client.live_batches import AsyncLiveBatch
+from warpfold.client.later import Later
 from warpfold.client.live_jobs import AsyncLiveJob
 from warpfold.client.progress import bar
 from warpfold.client.tables import HandlesTables
@@ -25,12 +25,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from warpfold.client import (
+        artefacts,
+        batches,
+        catalogue,
+        datasets,
+        inspections,
+        live_batches,
+        reductions,
+        results,
+        sharing,
+        uploads,
+    )
     from warpfold.client.artefacts import Format
     from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
     from warpfold.client.exchange import Steps
     from warpfold.client.groups import Axis, Rolling, Segments
     from warpfold.client.job_results import ReduceResult, Result
     from warpfold.client.jobs import Follow, JobFilter
+    from warpfold.client.live_batches import AsyncLiveBatch
     from warpfold.client.mapping import Window
     from warpfold.client.models import Dataset, Job, JobCount, Merged
     from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
@@ -39,6 +52,17 @@ if TYPE_CHECKING:
     from warpfold.contract.jobs import JobSpec
     from warpfold.contract.webhook import Webhook
     from warpfold.kernels.exact import ExactState
+else:
+    artefacts = Later("warpfold.client.artefacts")
+    batches = Later("warpfold.client.batches")
+    catalogue = Later("warpfold.client.catalogue")
+    datasets = Later("warpfold.client.datasets")
+    inspections = Later("warpfold.client.inspections")
+    live_batches = Later("warpfold.client.live_batches")
+    reductions = Later("warpfold.client.reductions")
+    results = Later("warpfold.client.results")
+    sharing = Later("warpfold.client.sharing")
+    uploads = Later("warpfold.client.uploads")
 
 
 class AsyncClient(AsyncConnection, HandlesTables):
@@ -109,7 +133,7 @@ class AsyncClient(AsyncConnection, HandlesTables):
     ) -> AsyncLiveBatch:
         """Hand in up to 10,000 jobs as one batch: all of them are accepted, or none. Refused names the spec that is
         wrong (`specs[17].source.dtype`). `name`, `tags` and `webhook` are those of the batch."""
-        return AsyncLiveBatch.of(
+        return live_batches.AsyncLiveBatch.of(
             await self._do(batches.submit(specs, name=name, tags=tags, key=key, webhook=webhook)), self
         )
 
@@ -125,20 +149,20 @@ class AsyncClient(AsyncConnection, HandlesTables):
     ) -> AsyncLiveBatch:
         """Hand in a job for each combination of values, as one batch: `over` has the values of each field that differs
         ({"source.seed": [1, 2], "op": ["sum", "max"]}). The last field changes fastest."""
-        return AsyncLiveBatch.of(
+        return live_batches.AsyncLiveBatch.of(
             await self._do(batches.sweep(spec, over, name=name, tags=tags, key=key, webhook=webhook)), self
         )
 
     async def batch(self, batch_id: str) -> AsyncLiveBatch:
         """A batch as it is now."""
-        return AsyncLiveBatch.of(await self._do(batches.get(batch_id)), self)
+        return live_batches.AsyncLiveBatch.of(await self._do(batches.get(batch_id)), self)
 
     async def batches(
         self, *, owner: str | None = None, id: str | None = None, limit: int = 50
     ) -> list[AsyncLiveBatch]:
         """The newest batches of a user, by default your own; with `id` the batch with this id, or the batches whose ids
         begin with these 4 characters or more, of any user unless `owner` names one."""
-        return [AsyncLiveBatch.of(batch, self) for batch in await self._do(batches.find(owner, id, limit))]
+        return [live_batches.AsyncLiveBatch.of(batch, self) for batch in await self._do(batches.find(owner, id, limit))]
 
     async def map(
         self,
@@ -219,7 +243,6 @@ class AsyncClient(AsyncConnection, HandlesTables):
     ) -> ReduceResult | NDArray[Any]:
         """Reduce as `Client.reduce` does: an array to its correctly rounded sum or another value or, with `axis`,
         `segments` or a `window`, to a NumPy array of values."""
-        from warpfold.client import reductions
         from warpfold.client.groups import fields_of
 
         fields = fields_of(axis, keepdims, segments, window)
@@ -242,8 +265,6 @@ class AsyncClient(AsyncConnection, HandlesTables):
         **options: Unpack[GroupOptions],
     ) -> AsyncLiveJob:
         """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together."""
-        from warpfold.client import reductions
-
         return await self._live(
             reductions.submit_any(data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options)
         )
@@ -259,8 +280,6 @@ class AsyncClient(AsyncConnection, HandlesTables):
 
     async def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
         """Have the service keep an array or a file for `dataset` sources, as `Client.upload` does."""
-        from warpfold.client import uploads
-
         return await self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
 
     async def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:

@@ -138,7 +138,7 @@ def _keys(keys: GroupKeys) -> Any:
 def _column(column: GroupValues) -> "GroupColumn":
     import numpy as np
 
-    from warpfold.client.groups import array_from
+    from warpfold.client.value_arrays import array_from
     from warpfold.kernels.parts.keyed import GroupColumn
 
     listed = column.values or ()

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, Discriminator, Field, Tag
+from pydantic import BaseModel, Field, GetPydanticSchema
+from pydantic_core import core_schema
 
 from warpfold.client import html
 from warpfold.client.answer import Answer, Timings
@@ -130,7 +131,7 @@ class ReduceArrayResult(Answer):
 
     def to_numpy(self) -> "NDArray[Any]":
         """The values, masked where one is missing; decimals, and integers that 64 bits hold not, are Python's."""
-        from warpfold.client.groups import meant_from
+        from warpfold.client.value_arrays import meant_from
 
         return meant_from(self.values, self.shape, self.dtype, self.decimal, self.time)
 
@@ -233,20 +234,17 @@ class OtherResult(Answer):
     """The result of another kind of job."""
 
 
-def _kind(value: Any) -> str:
-    """The class of the result `value`: the class all of whose required fields `value` has."""
+def _read(value: Any) -> Any:
+    """The result `value` as one of the class all of whose required fields it has. The other classes are not built."""
     if isinstance(value, BaseModel):
-        return type(value).__name__
-    if isinstance(value, dict):
-        for name, needed in _NEEDED.items():
-            if needed <= value.keys():
-                return name
-    return OtherResult.__name__
+        return value
+    classes = _NEEDED.items() if isinstance(value, dict) else ()
+    return next((kind for kind, needed in classes if needed <= value.keys()), OtherResult).model_validate(value)
 
 
-_NEEDED: Mapping[str, frozenset[str]] = MappingProxyType(
+_NEEDED: Mapping[type[Answer], frozenset[str]] = MappingProxyType(
     {
-        result.__name__: frozenset(name for name, field in result.model_fields.items() if field.is_required())
+        result: frozenset(name for name, field in result.model_fields.items() if field.is_required())
         for result in (
             ReduceResult,
             ReduceArrayResult,
@@ -264,17 +262,17 @@ _NEEDED: Mapping[str, frozenset[str]] = MappingProxyType(
 
 
 Result = Annotated[
-    Annotated[ReduceResult, Tag("ReduceResult")]
-    | Annotated[ReduceArrayResult, Tag("ReduceArrayResult")]
-    | Annotated[BenchmarkResult, Tag("BenchmarkResult")]
-    | Annotated[ClusterResult, Tag("ClusterResult")]
-    | Annotated[ScalingResult, Tag("ScalingResult")]
-    | Annotated[ProfileResult, Tag("ProfileResult")]
-    | Annotated[AccuracyResult, Tag("AccuracyResult")]
-    | Annotated[ThreeNumbersResult, Tag("ThreeNumbersResult")]
-    | Annotated[GroupbyResult, Tag("GroupbyResult")]
-    | Annotated[MergeResult, Tag("MergeResult")]
-    | Annotated[OtherResult, Tag("OtherResult")],
-    Discriminator(_kind),
+    ReduceResult
+    | ReduceArrayResult
+    | BenchmarkResult
+    | ClusterResult
+    | ScalingResult
+    | ProfileResult
+    | AccuracyResult
+    | ThreeNumbersResult
+    | GroupbyResult
+    | MergeResult
+    | OtherResult,
+    GetPydanticSchema(lambda _source, _handler: core_schema.no_info_plain_validator_function(_read)),
 ]
 """The types of results, which their fields tell apart."""

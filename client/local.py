@@ -11,8 +11,9 @@ from typing import Any, Unpack
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from warpfold.client.array_files import ArrayAsFile, AsFile
 from warpfold.client.arrays import Nulls, alike, as_kept, policy_of
-from warpfold.client.as_files import ArrayAsFile, AsFile, as_file
+from warpfold.client.as_files import as_file
 from warpfold.client.groups import OpOptions, of_several, op_of, parameters_in
 from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.errors import InvalidInput, Unavailable

@@ -12,8 +12,8 @@ from warpfold.client import artefacts, jobs, sources
 from warpfold.client.exchange import Call, Steps, send
 from warpfold.client.group_table import MergeResult
 from warpfold.client.groupby import table_of
-from warpfold.client.groups import array_from
 from warpfold.client.models import Job, Merged
+from warpfold.client.value_arrays import array_from
 from warpfold.kernels.exact import ExactState
 from warpfold.kernels.places.place import is_url
 

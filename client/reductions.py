@@ -1,34 +1,35 @@
 """Conversations about arrays: a small one goes along with the job, a large one is uploaded first."""
 
-import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
 from warpfold.client import artefacts, groups, jobs
-from warpfold.client.arrays import Nulls, Part, alike, as_kept, as_numpy, parts_of, policy_of
-from warpfold.client.as_files import AsFile, as_file, is_complex
+from warpfold.client.array_files import AsFile, is_complex
 from warpfold.client.exchange import Steps
 from warpfold.client.groups import Axis, OpOptions, Rolling, Segments, cumulative, fields_of, of_several, parameters_in
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
+from warpfold.client.later import Later
 from warpfold.client.models import Job
-from warpfold.client.sources import ManyFiles, is_file, source
+from warpfold.client.sources import Listed, ManyFiles, as_file, is_file, source
 from warpfold.client.table_options import OF_TABLES, TableOptions
 from warpfold.client.uploads import EarlyJob, begins_as_npy
-from warpfold.contract.json_value import hex_of
 from warpfold.contract.needs import DASK
-from warpfold.kernels.dtypes import DTYPES, dtype_of
-from warpfold.kernels.exact import ORIGIN, ExactState, value_of
+from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.formats.signature import is_text
-from warpfold.kernels.ops import OPS, Finish, NullPolicy, Op, Parameters, op_named
+from warpfold.kernels.ops import OPS, NullPolicy, Parameters
 from warpfold.kernels.strategy import AUTO, EXACT
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from warpfold.client import arrays
+    from warpfold.client.arrays import Nulls, Part
     from warpfold.contract.fields import Priority, ReduceBackendName
+else:
+    arrays = Later("warpfold.client.arrays")
 
 
 class Options(OpOptions, TableOptions, total=False):
@@ -102,7 +103,7 @@ def reduce(
     propagate = options.get("null_policy") == NullPolicy.PROPAGATE
     if not is_file(data) and other is None and weights is None:
         nulls, options = _nulls_of(op, options)
-        parts = parts_of(data, dtype, nulls="omit" if propagate else nulls)
+        parts = arrays.parts_of(data, dtype, nulls="omit" if propagate else nulls)
     null = propagate and any(part.nulls for part in parts)
     if len(parts) < 2:
         whole = parts[0].array if parts else data
@@ -110,18 +111,11 @@ def reduce(
         job = yield from submit(whole, op, other=other, weights=weights, dtype=typed, rehash=rehash, options=options)
         result = jobs.reduction_of((yield from jobs.wait(job, None, follow)))
         return _with_nulls(result, result.nulls + parts[0].nulls, null=null) if parts else result
-    row = _addable(op, parts, options)
-    # A part may have no elements, and so no mean of its own.
-    of_parts = "sum" if row.finish is Finish.MEAN else op
-    handed_in: list[Job] = []
-    for part in parts:
-        handed_in.append((yield from submit(part.array, of_parts, other=None, dtype=None, options=options)))
-    results: list[ReduceResult] = []
-    for job in handed_in:
-        results.append(jobs.reduction_of((yield from jobs.wait(job, None, follow))))
-    real = any(dtype_of(part.array.dtype).is_float for part in parts)
-    whole_result = _added(row, results, row.result_dtype(DTYPES["float64" if real else "int64"]))
-    return _with_nulls(whole_result, sum(part.nulls for part in parts), null=null)
+    from warpfold.client.apart import reduce_apart  # which adds exact states
+
+    return _with_nulls(
+        (yield from reduce_apart(parts, op, options, follow)), sum(part.nulls for part in parts), null=null
+    )
 
 
 def _with_nulls(result: ReduceResult, nulls: int, *, null: bool) -> ReduceResult:
@@ -130,11 +124,11 @@ def _with_nulls(result: ReduceResult, nulls: int, *, null: bool) -> ReduceResult
     return result.model_copy(update={"nulls": nulls, **gone})
 
 
-def _nulls_of(op: str, options: Options) -> tuple[Nulls, Options]:
+def _nulls_of(op: str, options: Options) -> "tuple[Nulls, Options]":
     """The policy for the nulls of columns in memory, and the options without it. Raises TypeError."""
     rest = options.copy()
     policy = rest.pop("null_policy", None)
-    return policy_of(policy, places=op in OPS and OPS[op].places), rest
+    return arrays.policy_of(policy, places=op in OPS and OPS[op].places), rest
 
 
 def reduce_any(
@@ -190,7 +184,7 @@ def reduce_groups(
     options: Options,
     follow: Follow | None,
     rehash: bool = False,
-) -> Steps[NDArray[Any]]:
+) -> "Steps[NDArray[Any]]":
     """Hand in a reduction along axes or by segments, which `fields` of the spec name, and wait for its values."""
     job = yield from submit(
         data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options, fields=fields
@@ -198,50 +192,6 @@ def reduce_groups(
     result = jobs.result_of((yield from jobs.wait(job, None, follow)))
     assert isinstance(result, ReduceArrayResult), "the service answers a reduction along axes with an array"
     return (yield from artefacts.array_of(result))
-
-
-def _addable(op: str, parts: Sequence[Part], options: Options) -> Op:
-    """The row of `op`, if its results can be merged from exact states. Raises TypeError otherwise."""
-    row = op_named(op)
-    if row.terms in ORIGIN and row.sources == 1 and options.get("strategy") in (None, AUTO, EXACT):
-        return row
-    dtypes = " and ".join(f"{part.name} of {part.array.dtype}" for part in parts)
-    raise TypeError(
-        f"no dtype holds the elements of {dtypes} together, and only an exact sum, mean or norm of them can be "
-        "added up; reduce them apart, or convert them first"
-    )
-
-
-def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult:
-    """The result of the whole, as `dtype`, from those of its parts; device and provenance are those of the first."""
-    first, state = results[0], ExactState.empty(row.terms)
-    for result in results:
-        assert result.state is not None, "an exact result has a state"
-        state = state.merge(ExactState.from_bytes(base64.b64decode(result.state)))
-    value = value_of(row, state, dtype)
-    spent = [result.timings for result in results]
-    timings = first.timings.model_copy(
-        update={
-            "queued_ms": max(timings.queued_ms for timings in spent),
-            "load_ms": sum(timings.load_ms for timings in spent),
-            "kernel_ms": sum(timings.kernel_ms for timings in spent),
-            "stages": {},
-            "bound": None,
-            "total_ms": sum(timings.total_ms for timings in spent),
-        }
-    )
-    return first.model_copy(
-        update={
-            "op": row.name,
-            "value": value,
-            "hex": hex_of(value),
-            "dtype": dtype,
-            "count": state.count,
-            "timings": timings,
-            "state": base64.b64encode(state.to_bytes()).decode(),
-            "input": None,  # each part was sent as a file of its own
-        }
-    )
 
 
 def submit(
@@ -264,13 +214,13 @@ def submit(
             _in_place(each, kind) for each, kind in ((data, dtype), (other, dtype), (weights, None))
         )
     if other is not None and not is_file(data) and not is_file(other):
-        data, other = alike(data, other, dtype)
+        data, other = arrays.alike(data, other, dtype)
         dtype = None
     elif other is not None:
         data, other = _beside_complex(data, other), _beside_complex(other, data)
     elif other is None and weights is None and not is_file(data) and not fields.keys() - {*Parameters.names()}:
         nulls, options = _nulls_of(op, options)
-        data, dtype = as_kept(data, dtype, nulls), None
+        data, dtype = arrays.as_kept(data, dtype, nulls), None
     alone = other is None and weights is None and not fields
     early = _early(op, options) if key is None and alone else None
     made = yield from spec(
@@ -285,15 +235,15 @@ def submit(
 
 def _in_place(data: object, dtype: str | None) -> object:
     """An array whose elements all stand in their places beside weights; a file as it is. Raises TypeError for nulls."""
-    return data if data is None or is_file(data) else as_kept(data, dtype, "raise")
+    return data if data is None or is_file(data) else arrays.as_kept(data, dtype, "raise")
 
 
 def _beside_complex(data: object, other: object) -> object:
     """`data` as floats, where it has numbers and stands beside complex ones."""
     if not is_complex(other) or is_file(data):
         return data
-    array = as_numpy(data)
-    return array if dtype_of(array.dtype).is_float else as_numpy(array, "float64")
+    array = arrays.as_numpy(data)
+    return array if dtype_of(array.dtype).is_float else arrays.as_numpy(array, "float64")
 
 
 def _early(op: str, options: Options) -> EarlyJob | None:
@@ -368,7 +318,8 @@ def _look_at(data: object, options: Mapping[str, Any], dtype: str | None, axis: 
 
         typed = {"dtype": dtype} if dtype is not None and all(is_text(str(file)) for file in files.files) else {}
         check_array(files.here, {**options, **typed}, files.called, axis)
-    elif axis is not None and not is_file(data):
+    elif axis is not None and (isinstance(data, Listed) or not is_file(data)):
         from warpfold.client.files_here import check_axis
 
-        check_axis(as_numpy(data, dtype).shape, axis, "the array")
+        shape = data.shape if isinstance(data, Listed) else arrays.as_numpy(data, dtype).shape
+        check_axis(shape, axis, "the array")

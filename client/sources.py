@@ -1,25 +1,53 @@
 """Sources of specs: what is here is uploaded, unless it is small, and what the service reads is named."""
 
 import glob
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from warpfold.client import uploads
-from warpfold.client.arrays import as_numpy, listed
-from warpfold.client.as_files import ArrayAsFile, AsFile, as_file
+from warpfold.client.array_files import ArrayAsFile, AsFile
+from warpfold.client.contents import ArrayContent, BytesContent, Sendable
 from warpfold.client.exchange import Steps
-from warpfold.client.uploads import ArrayContent, BytesContent, EarlyJob
+from warpfold.client.later import Later
+from warpfold.client.uploads import EarlyJob
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.signature import is_text
 from warpfold.kernels.places.place import is_url
 
+if TYPE_CHECKING:
+    from warpfold.client import arrays, as_files
+else:
+    arrays, as_files = Later("warpfold.client.arrays"), Later("warpfold.client.as_files")
+
 MOST_VALUES = 10_000
 """Elements up to which an array travels in the request itself."""
 
 _MOST_NAME = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Elements as a request carries them, the name of their dtype, and their shape."""
+
+    values: Sequence[Any]
+    dtype: str
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[Any], dtype: str, shape: tuple[int, ...]) -> Self:
+        """Numbers of Python. A float that is not finite is given by its name; JSON of Python gives every other element
+        exactly."""
+        named = (str(each) if isinstance(each, float) and not math.isfinite(each) else each for each in values)
+        return cls([*named], dtype, shape)
+
+    def source(self, *, shaped: bool) -> dict[str, Any]:
+        """The source of a spec, which says the shape of several dimensions if the array keeps it."""
+        shape = {"shape": list(self.shape)} if shaped and len(self.shape) > 1 else {}
+        return {"type": "values", "values": list(self.values), "dtype": self.dtype, **shape}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +94,14 @@ class ManyFiles:
 
 def is_file(data: object) -> bool:
     """Whether data is a file: one of this machine, as a Path, what goes up as one, a URL that the service reads, or
-    several of these."""
-    return isinstance(data, Path | AsFile | ManyFiles) or (isinstance(data, str) and is_url(data))
+    several of these; or is listed already."""
+    return isinstance(data, Path | AsFile | ManyFiles | Listed) or (isinstance(data, str) and is_url(data))
+
+
+def as_file(data: Any, dtype: str | None = None) -> Any:
+    """`data` as what goes up as a file, if that is one or `as_files.as_file` makes one of it; else `data` itself. What
+    reads arrays is imported for arrays alone."""
+    return data if is_file(data) else as_files.as_file(data, dtype)
 
 
 def source(
@@ -95,12 +129,17 @@ def source(
     held = as_file(data, dtype)
     if isinstance(held, AsFile):
         return (yield from _of_file(held, shaped=shaped))
-    array = as_numpy(data, dtype)
+    if isinstance(held, Listed):
+        return held.source(shaped=shaped)
+    return (yield from _of_array(held, dtype, shaped=shaped, early=early))
+
+
+def _of_array(data: object, dtype: str | None, *, shaped: bool, early: EarlyJob | None) -> Steps[dict[str, Any]]:
+    array = arrays.as_numpy(data, dtype)
     if array.size > MOST_VALUES:
         kept = yield from uploads.upload(ArrayContent(array, shaped and array.ndim > 1), "", early)
         return {"type": "dataset", "id": kept.id}
-    shape = {"shape": list(array.shape)} if shaped and array.ndim > 1 else {}
-    return {"type": "values", "values": listed(array), "dtype": dtype_of(array.dtype).name, **shape}
+    return Listed.of(arrays.plain(array), dtype_of(array.dtype).name, array.shape).source(shaped=shaped)
 
 
 def _of_many(data: ManyFiles, dtype: str | None, *, rehash: bool) -> Steps[dict[str, Any]]:
@@ -120,7 +159,7 @@ def _sent(path: Path, dtype: str | None, *, rehash: bool, early: EarlyJob | None
 
 def _of_file(held: AsFile, *, shaped: bool) -> Steps[dict[str, Any]]:
     """The source of an array or a column that goes up as a file, however small it is."""
-    content: uploads.Sendable = (
+    content: Sendable = (
         ArrayContent(held.array, shaped and held.array.ndim > 1)
         if isinstance(held, ArrayAsFile)
         else BytesContent(held.to_bytes())

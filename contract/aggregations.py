@@ -25,7 +25,7 @@ from warpfold.contract.sources.generate import GenerateSource
 from warpfold.contract.sources.keys import GivenKeys
 from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
-from warpfold.contract.sources.text_fields import InFile
+from warpfold.contract.text_fields import InFile
 from warpfold.kernels.catalog import keyed_backends, refused_by_key
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import Op, op_named

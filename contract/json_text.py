@@ -13,7 +13,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.sources.values import float_or_text
+from warpfold.kernels.sources.written import float_or_text
 
 _SHAPES = bytes.maketrans(b"123456789.E", b"0000000000e")
 _SUSPECTS = (b"0" * 16, b"e-000")

@@ -11,7 +11,7 @@ from warpfold.contract.groupings import MOST_RESULTS
 from warpfold.contract.json_value import check_length, hex_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.sources.keys import GivenKeys
-from warpfold.contract.sources.text_fields import FileOptions
+from warpfold.contract.text_fields import FileOptions
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame, Wanted, keyed_frame

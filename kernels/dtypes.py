@@ -1,16 +1,20 @@
-"""The element types that Warpfold reduces, one row each."""
+"""The element types that Warpfold reduces, one row each.
+
+NumPy is imported by who asks a row for its NumPy dtype first: names and kinds are known without it, and a short command
+does not wait for it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any
-
-import ml_dtypes
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from warpfold.kernels.errors import InvalidInput
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class Kind(StrEnum):
@@ -22,7 +26,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """An element type.
+    """An element type of `itemsize` bytes an element.
 
     For floats, `precision` counts the significand bits with the hidden one, and a finite value is an integer
     multiple of 2**`min_exponent` below 2**`max_exponent` (IEEE 754-2019, table 3.5; bfloat16 as float32 with
@@ -32,16 +36,16 @@ class DType:
 
     name: str
     kind: Kind
-    numpy: "np.dtype[np.generic]"
+    itemsize: int
     precision: int = 0
     min_exponent: int = 0
     max_exponent: int = 0
     native: bool = True
 
     @property
-    def itemsize(self) -> int:
-        """Bytes an element."""
-        return self.numpy.itemsize
+    def numpy(self) -> "np.dtype[np.generic]":
+        """The NumPy dtype."""
+        return _numpy_of(self.name)
 
     @property
     def is_float(self) -> bool:
@@ -56,21 +60,31 @@ class DType:
         return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if self.kind is Kind.INT else (0, (1 << bits) - 1)
 
 
-def _float(
-    name: str, numpy: "np.dtype[np.generic]", precision: int, max_exponent: int, *, native: bool = True
-) -> DType:
+@cache
+def _numpy_of(name: str) -> "np.dtype[np.generic]":
+    import numpy as np
+
+    if not DTYPES[name].native:
+        import ml_dtypes
+
+        added: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, name))
+        return added
+    return np.dtype(name)
+
+
+def _float(name: str, itemsize: int, precision: int, max_exponent: int, *, native: bool = True) -> DType:
     # The smallest subnormal is 2**(emin - (p - 1)), and emin = 2 - max_exponent in all these formats.
-    return DType(name, Kind.FLOAT, numpy, precision, 3 - max_exponent - precision, max_exponent, native)
+    return DType(name, Kind.FLOAT, itemsize, precision, 3 - max_exponent - precision, max_exponent, native)
 
 
 _ROWS = (
-    _float("float16", np.dtype(np.float16), 11, 16),
-    _float("bfloat16", np.dtype(ml_dtypes.bfloat16), 8, 128, native=False),
-    _float("float32", np.dtype(np.float32), 24, 128),
-    _float("float64", np.dtype(np.float64), 53, 1024),
-    *(DType(f"int{bits}", Kind.INT, np.dtype(f"int{bits}")) for bits in (8, 16, 32, 64)),
-    *(DType(f"uint{bits}", Kind.UINT, np.dtype(f"uint{bits}")) for bits in (8, 16, 32, 64)),
-    DType("bool", Kind.BOOL, np.dtype(np.bool_)),
+    _float("float16", 2, 11, 16),
+    _float("bfloat16", 2, 8, 128, native=False),
+    _float("float32", 4, 24, 128),
+    _float("float64", 8, 53, 1024),
+    *(DType(f"int{8 * size}", Kind.INT, size) for size in (1, 2, 4, 8)),
+    *(DType(f"uint{8 * size}", Kind.UINT, size) for size in (1, 2, 4, 8)),
+    DType("bool", Kind.BOOL, 1),
 )
 
 DTYPES: Mapping[str, DType] = MappingProxyType({row.name: row for row in _ROWS})
@@ -115,4 +129,4 @@ COMPLEX: Mapping[str, str] = MappingProxyType({"complex64": "float32", "complex1
 def part_dtype(dtype: "np.dtype[Any]") -> "np.dtype[Any] | None":
     """The dtype of the parts of complex numbers, in their byte order; None of another dtype."""
     name = COMPLEX.get(str(dtype.newbyteorder("=")))
-    return None if name is None else np.dtype(f"{dtype.byteorder}f{dtype.itemsize // 2}")
+    return None if name is None else DTYPES[name].numpy.newbyteorder(dtype.byteorder)

@@ -15,7 +15,8 @@ from warpfold.app.http.errors import Invalid
 from warpfold.app.http.pipes import Piped
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.npy import MOST_HEAD_BYTES, Head, head_of, is_npy, read_head, stored_name
+from warpfold.kernels.formats.npy import Head, head_of, read_head, stored_name
+from warpfold.kernels.formats.npy_head import MOST_HEAD_BYTES, is_npy
 from warpfold.kernels.formats.signature import Format, readable_format
 
 _BARE = "; bare elements need their `dtype`, and a table of text a `name` that ends in .csv or .tsv"

@@ -27,7 +27,7 @@ from warpfold.app.http.file_bytes import StoredFile
 from warpfold.app.http.pipes import Piped
 from warpfold.app.quotas.bytes_held import bytes_held, lock_holdings
 from warpfold.kernels.dtypes import DType
-from warpfold.kernels.formats.npy import MOST_HEAD_BYTES
+from warpfold.kernels.formats.npy_head import MOST_HEAD_BYTES
 
 log: FilteringBoundLogger = structlog.get_logger()
 

@@ -1,27 +1,27 @@
 """The arrays that commands reduce: in a plain .npy file, in a file of another format, or at a URL."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from warpfold.client.cli.files import DASH, seekable
 from warpfold.client.cli.opening import is_plain
-from warpfold.kernels.errors import KernelError
-from warpfold.kernels.formats.npy import read_head
-from warpfold.kernels.formats.signature import readable_format
-from warpfold.kernels.ops import Op
+from warpfold.kernels.errors import InvalidInput, KernelError
+from warpfold.kernels.formats.npy_head import plain_values, written_head
+from warpfold.kernels.formats.signature import is_text, readable_format
 from warpfold.kernels.places.place import is_url
-from warpfold.kernels.source import ArraySource
-from warpfold.kernels.sources.sequential import Elements
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from warpfold.client.cli.opened import ArrayOfFiles, Opened
+    from warpfold.client.sources import Listed
+    from warpfold.kernels.ops import Op
+    from warpfold.kernels.sources.sequential import Elements
 
 _SPECS = (".json", ".jsonl", ".ndjson", ".yaml", ".yml")
 
@@ -44,11 +44,13 @@ class ArrayRequest:
 class MappedArray:
     """The array of a plain .npy file, mapped into memory, and the path of the file."""
 
-    array: NDArray[Any]
+    array: "NDArray[Any]"
     path: Path
 
-    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
+    def elements(self, parameter: str, op: "Op | None", *, in_place: bool = False) -> "Elements":
         """The elements of the array."""
+        from warpfold.kernels.source import ArraySource
+
         return ArraySource(self.array)
 
     @contextmanager
@@ -65,7 +67,7 @@ class ArrayAtUrl:
 
     url: str
 
-    def elements(self, parameter: str, op: Op | None, *, in_place: bool = False) -> Elements:
+    def elements(self, parameter: str, op: "Op | None", *, in_place: bool = False) -> "Elements":
         """Raises BadParameter."""
         raise typer.BadParameter("is a URL, which the service reads", param_hint=parameter)
 
@@ -110,8 +112,38 @@ def read_first(name: str, asked: ArrayRequest) -> Iterator["MappedArray | Opened
         yield first
 
 
-def _mapped(path: Path, called: str, parameter: str) -> NDArray[Any]:
-    """The array in a .npy file, mapped into memory."""
+@contextmanager
+def sent_first(name: str, asked: ArrayRequest, *, alone: bool) -> Iterator[object]:
+    """The data of `read_first` for the client. Of a small plain file, `alone` without another array beside it, they are
+    the elements, for which NumPy is not imported."""
+    path, plain = Path(name), alone and not asked.together and not asked.of_file
+    listed = _listed(path) if plain and not is_text(name) and path.is_file() else None
+    if listed is not None:
+        yield listed
+        return
+    with read_first(name, asked) as first, first.sent("FILE") as whole:
+        yield whole
+
+
+def _listed(path: Path) -> "Listed | None":
+    """The elements of a small file of plain numbers in C order; None of any other file."""
+    from warpfold.client.sources import MOST_VALUES, Listed
+
+    with suppress(InvalidInput, OSError), path.open("rb") as file:
+        head = written_head(file)
+        in_order = not head.fortran_order or len(head.shape) == 1
+        if head.plain is not None and head.shape and in_order and head.count <= MOST_VALUES:
+            values = plain_values(file, head)
+            return None if values is None else Listed.of(values, head.plain, head.shape)
+    return None
+
+
+def _mapped(path: Path, called: str, parameter: str) -> "NDArray[Any]":
+    """The array in a .npy file, mapped into memory. Raises BadParameter."""
+    import numpy as np
+
+    from warpfold.kernels.formats.npy import read_head
+
     try:
         with path.open("rb") as file:
             readable_format(file)

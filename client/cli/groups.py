@@ -10,9 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
-from numpy.typing import NDArray
 
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit, fail
@@ -21,6 +19,8 @@ from warpfold.contract.time_view import TimeView
 from warpfold.contract.wording import number_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from warpfold.client.api import Client
     from warpfold.client.live_jobs import LiveJob
     from warpfold.kernels.lowering.iso8601 import TimeValue
@@ -123,7 +123,7 @@ def print_array(client: "Client", job: "LiveJob", to: Path | None) -> None:
         output.say(f"job {job.id} has the states, which `warpfold merge` takes")
 
 
-def _listed(array: NDArray[Any]) -> list[Any]:
+def _listed(array: "NDArray[Any]") -> list[Any]:
     flat: list[Any] = array.reshape(-1).tolist()
     return flat
 
@@ -147,10 +147,12 @@ def check_folder(to: Path | None) -> None:
         raise typer.BadParameter(f"there is no folder {to.parent}", param_hint="-o")
 
 
-def write_array(array: NDArray[Any], to: Path, *, of_windows: bool = False) -> None:
+def write_array(array: "NDArray[Any]", to: Path, *, of_windows: bool = False) -> None:
     """Write the values of a result that is not stored to a .npy file. A window of too few floats has NaN there."""
     if to.suffix.lower() != ".npy":
         raise fail(f"{array.size:,} values are written as .npy and .csv only", Exit.USAGE)
+    import numpy as np
+
     if of_windows and isinstance(array, np.ma.MaskedArray) and array.dtype.kind == "f":
         array = array.filled(np.nan)
     if np.ma.isMaskedArray(array) or array.dtype.hasobject:

@@ -17,8 +17,9 @@ from warpfold.client.cli.backends import RunOptions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.groups import print_values, say_how, words_of, write_array, write_csv
 from warpfold.client.cli.values import described, fingerprinted, left_out, number_of_files
-from warpfold.client.groups import meant_from, op_of, parameters_in
+from warpfold.client.groups import op_of, parameters_in
 from warpfold.client.job_results import in_words
+from warpfold.client.value_arrays import meant_from
 from warpfold.contract.inputs import MOST_OBJECTS, InputView
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue, check_length, hex_of, value_of
 from warpfold.contract.time_view import TimeView

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,11 +25,13 @@ from warpfold.client.cli.text_options import (
     Words,
     text_of,
 )
-from warpfold.client.inspections import FileColumn
-from warpfold.contract.sources.inspection import ContentView
-from warpfold.contract.sources.options import TableOptions
+from warpfold.contract.content_view import ContentView
+from warpfold.contract.text_fields import TextFields
 from warpfold.kernels.formats.contents import contents_of, contents_of_folder
 from warpfold.kernels.places.place import is_url
+
+if TYPE_CHECKING:
+    from warpfold.client.inspections import FileColumn
 
 _DATASET = re.compile(r"[0-9a-f]{64}")
 _EXAMPLES = """Examples:
@@ -97,7 +99,7 @@ def inspect(
             inside = contents_of_folder(folder_at(path))
         else:
             readable = unless_read.enter_context(seekable(path, "FILE"))
-            options = TableOptions.model_validate(of_text).text_options(path.name)
+            options = TextFields.model_validate(of_text).text_options(path.name)
             inside = contents_of(unless_read.enter_context(readable.open("rb")), options)
     contents = [ContentView.of(content) for content in inside]
     if as_json:
@@ -114,7 +116,7 @@ def _source(name: str, of_text: dict[str, Any]) -> dict[str, Any]:
     return {"type": "table" if of_text else "array", "path": name, **of_text}
 
 
-def _show(contents: Sequence[ContentView | FileColumn]) -> None:
+def _show(contents: Sequence["ContentView | FileColumn"]) -> None:
     names = ("name", "dtype", "shape", "nulls", "chunks", "bytes")
     rows = (
         [content.name, content.dtype, *map(_text, (content.shape, content.nulls, content.chunks, content.bytes))]

@@ -4,20 +4,16 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
-from pydantic import ValidationError
 
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.contract.json_text import read_json
-from warpfold.kernels.dtypes import part_dtype
 from warpfold.kernels.errors import InvalidInput, KernelError, Unavailable
 from warpfold.kernels.formats.folder import Folder
-from warpfold.kernels.formats.npy import read_head
+from warpfold.kernels.formats.npy_head import written_head
 from warpfold.kernels.formats.signature import Format, format_of, is_read, is_text
-from warpfold.kernels.lowering.float8 import bytes_of
-from warpfold.kernels.lowering.times import times_of_dtype
 
 _LISTS = ("null_words", "words")
 
@@ -40,6 +36,8 @@ def options_of(texts: Mapping[str, str | bool | None]) -> dict[str, Any]:
             raise typer.BadParameter(f"is not JSON: {error}", param_hint=f"--{name}") from None
     if not options:
         return options
+    from pydantic import ValidationError
+
     from warpfold.contract.sources.options import AnyOptions  # which imports what reads every format
 
     try:
@@ -64,10 +62,21 @@ def is_plain(path: Path, options: Mapping[str, Any]) -> bool:
         kind = format_of(file)
         if kind is Format.NPY:
             with suppress(InvalidInput):  # the code that opens the file reports its faults
-                dtype = read_head(file, wider=True).dtype
-                return times_of_dtype(dtype) is None and part_dtype(dtype) is None and bytes_of(dtype) is None
+                return written_head(file).plain is not None or _is_of_numbers(file)
         is_spec = kind is Format.JSON_LINES and path.suffix.lower() == ".json"  # without a column, it may be one
         return kind in (None, Format.NPY) or is_spec or not is_read(kind)
+
+
+def _is_of_numbers(file: BinaryIO) -> bool:
+    """Whether a .npy file has elements of a dtype that is reduced as it is. Raises InvalidInput."""
+    from warpfold.kernels.dtypes import part_dtype
+    from warpfold.kernels.formats.npy import read_head
+    from warpfold.kernels.lowering.float8 import bytes_of
+    from warpfold.kernels.lowering.times import times_of_dtype
+
+    file.seek(0)
+    dtype = read_head(file, wider=True).dtype
+    return times_of_dtype(dtype) is None and part_dtype(dtype) is None and bytes_of(dtype) is None
 
 
 @contextmanager

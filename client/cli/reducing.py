@@ -287,19 +287,18 @@ def _reduce_there(
     context: typer.Context, file: str, beside: Mapping[str, str], asked: "ArrayRequest", how: RunOptions
 ) -> None:
     """Have the service reduce one array, with the others `beside` it."""
-    from warpfold.client.cli.arrays import read_array, read_first
+    from warpfold.client.cli.arrays import read_array, sent_first
     from warpfold.client.cli.groups import print_array
     from warpfold.client.cli.opening import faults
     from warpfold.client.cli.values import print_value
 
     with ExitStack() as opened:
-        first = opened.enter_context(read_first(file, asked))
+        whole = opened.enter_context(sent_first(file, asked, alone=not beside))
         others = {
             name: opened.enter_context(read_array(each, f"--{name}", asked.of_file)) for name, each in beside.items()
         }
         client = opened.enter_context(service(context))
         sent = {name: opened.enter_context(part.sent(f"--{name}")) for name, part in others.items()}
-        whole = opened.enter_context(first.sent("FILE"))
         fields = {**asked.fields, **asked.of_file, **asked.shape, **sent}
         if asked.columns:
             fields["window"] = {**asked.shape["window"], **asked.columns}

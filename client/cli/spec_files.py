@@ -16,9 +16,10 @@ from warpfold.client.api import Client
 from warpfold.client.batches import MOST_JOBS
 from warpfold.client.cli import batches
 from warpfold.client.cli.files import matching
+from warpfold.client.contents import FileContent
 from warpfold.client.errors import FieldError, Refused
 from warpfold.kernels.formats.signature import Format, format_of
-from warpfold.kernels.sources.values import float_or_text
+from warpfold.kernels.sources.written import float_or_text
 
 _MERGE = "tag:yaml.org,2002:merge"
 _MAY_BE_SPECS = (None, Format.JSON, Format.JSON_LINES)
@@ -44,7 +45,7 @@ class Entry:
         """The spec without sending anything: the array is named by its digest."""
         if self.array is None:
             return self.spec
-        return self._of(uploads.digest(uploads.FileContent(self.array, rehash=True)))
+        return self._of(uploads.digest(FileContent(self.array, rehash=True)))
 
     def _of(self, dataset_id: str) -> Spec:
         return {**self.spec, "source": {**self.spec["source"], "type": "dataset", "id": dataset_id}}

@@ -7,6 +7,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import ConfigDict, Field
 
+from warpfold.contract.content_view import ContentView
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.sources.array import ArrayFileSource
@@ -15,7 +16,7 @@ from warpfold.contract.sources.files import FilesSource
 from warpfold.contract.sources.options import TableOptions, open_file, read_of
 from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
-from warpfold.contract.sources.text_fields import OF_TEXT
+from warpfold.contract.text_fields import OF_TEXT
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder
 from warpfold.kernels.formats.dialect import TextOptions
@@ -23,47 +24,11 @@ from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.signature import delimiter_of, is_text, readable_format
 
 MOST_CONTENTS = 1000
-_MOST_LETTERS = 1024
 
 FileSources = Annotated[
     PathSource | DatasetSource | ArrayFileSource | TableSource | FilesSource, Field(discriminator="type")
 ]
 """The sources that are files. What they say of a column, an array or rows does not matter to a look."""
-
-
-class ContentView(Frozen):
-    """An array or a column in a file."""
-
-    name: str = Field(
-        description="The name by which a source refers to the array or the column; empty for the only array of a .npy "
-        "file, or of a Zarr array."
-    )
-    dtype: str = Field(description="The type, as the format of the file calls it.")
-    reduced_as: str | None = Field(description="The dtype of the elements in a job; null where no job can reduce them.")
-    shape: tuple[int, ...] | None = Field(
-        description="The length along each axis; null where only reading the whole file would tell."
-    )
-    nulls: int | None = Field(description="The number of nulls; null where the file's metadata do not tell.")
-    chunks: tuple[int, ...] | None = Field(
-        description="The shape of the chunks, or the rows of the largest row group of a Parquet file; null "
-        "without chunks."
-    )
-    bytes: int | None = Field(
-        description="The bytes that the array or the column takes in the file, compressed or not; null where they are "
-        "not known."
-    )
-
-    @classmethod
-    def of(cls, content: Content) -> "ContentView":
-        return cls(
-            name=content.name[:_MOST_LETTERS],
-            dtype=content.dtype[:_MOST_LETTERS],
-            reduced_as=content.reduced_as,
-            shape=content.shape,
-            nulls=content.nulls,
-            chunks=content.chunks,
-            bytes=content.nbytes,
-        )
 
 
 class Inspection(Frozen):

@@ -26,7 +26,7 @@ from warpfold.contract.sources.roots import (
 )
 from warpfold.contract.sources.row_filter import MOST_CONDITIONS, RowFilter, conditions_in
 from warpfold.contract.sources.source import SourceSpec
-from warpfold.contract.sources.text_fields import FileOptions, InFile, TextFields
+from warpfold.contract.text_fields import FileOptions, InFile, TextFields
 from warpfold.contract.unions import said_as
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.arrays import as_float8, dimensions_in, open_array_file

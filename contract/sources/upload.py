@@ -19,7 +19,8 @@ from warpfold.contract.sources.source import SourceSpec
 from warpfold.contract.upload_notes import Arriving
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.npy import MOST_HEAD_BYTES, Head, is_npy, read_head
+from warpfold.kernels.formats.npy import Head, read_head
+from warpfold.kernels.formats.npy_head import MOST_HEAD_BYTES, is_npy
 from warpfold.kernels.sources.inputs import LocalFile
 from warpfold.kernels.sources.sequential import Elements, Section, SequentialSource
 

@@ -1,26 +1,21 @@
 """Lists what is in a file: names, dtypes, lengths and nulls, as far as its head, its footer or its first block tells
-them."""
+them. What reads a format is imported for files of that format alone."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import numpy as np
-
-from warpfold.kernels.dtypes import dtype_of, part_dtype
+from warpfold.kernels.dtypes import DTYPES, dtype_of, part_dtype
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats import hdf5, npz, zarr_, zipped
 from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.naming import damaged
-from warpfold.kernels.formats.npy import read_head, stored_name
-from warpfold.kernels.formats.parquet_footer import Footer
+from warpfold.kernels.formats.npy_head import written_head
 from warpfold.kernels.formats.signature import Format, readable_format
-from warpfold.kernels.formats.tables import dtype_of_column, meaning_of_column, random_access
-from warpfold.kernels.formats.text import first_block
-from warpfold.kernels.lowering.float8 import bytes_of
-from warpfold.kernels.lowering.times import times_of_dtype
 from warpfold.kernels.machine.extras import required
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +61,8 @@ class Content:
         nbytes: int | None = None,
     ) -> "Content":
         """A column of a table with this number of rows; `field` is the column's field in pyarrow's schema."""
+        from warpfold.kernels.formats.tables import dtype_of_column, meaning_of_column
+
         try:
             meaning = meaning_of_column(field.type)
             reduced_as = dtype_of_column(field.name, field.type).name if meaning is None else meaning.kind
@@ -83,12 +80,7 @@ def contents_of(file: BinaryIO, text: TextOptions) -> list[Content]:
     with damaged("cannot be looked into", Exception):
         match kind:
             case Format.NPY:
-                head = read_head(file, wider=True)
-                array = Content.array("", head.dtype, head.shape, nbytes=head.data_bytes)
-                times = times_of_dtype(head.dtype)
-                wider = stored_name(head.dtype) if times is None else times.kind
-                wider = "float32" if bytes_of(head.dtype) is not None else wider
-                return [replace(array, reduced_as=wider if head.shape else None)]
+                return [_array(file)]
             case Format.NPZ:
                 return list(_archive(file))
             case Format.HDF5:
@@ -97,24 +89,50 @@ def contents_of(file: BinaryIO, text: TextOptions) -> list[Content]:
                 return list(_parquet(file))
             case Format.ARROW_FILE | Format.ARROW_STREAM:
                 return list(_arrow(file, kind))
+        from warpfold.kernels.formats.text import first_block
+
         schema = first_block(file, kind, text)
         return [Content.column(field, None) for field in schema]
 
 
 def contents_of_folder(folder: Tree) -> list[Content]:
     """The arrays of a Zarr hierarchy. Raises InvalidInput and Unavailable."""
+    from warpfold.kernels.formats import zarr_
+
     if not zarr_.is_zarr(folder):
         raise InvalidInput("is a folder, but not a Zarr hierarchy")
     with damaged("cannot be looked into", Exception):
         return [_of_zarr(*properties) for properties in zarr_.arrays_in(folder)]
 
 
+def _array(file: BinaryIO) -> Content:
+    written = written_head(file)
+    if written.plain is not None and written.shape:
+        nbytes = written.count * DTYPES[written.plain].itemsize
+        return Content("", written.dtype, written.plain, written.shape, nbytes=nbytes)
+    from warpfold.kernels.formats.npy import read_head, stored_name
+    from warpfold.kernels.lowering.float8 import bytes_of
+    from warpfold.kernels.lowering.times import times_of_dtype
+
+    file.seek(0)
+    head = read_head(file, wider=True)
+    array = Content.array("", head.dtype, head.shape, nbytes=head.data_bytes)
+    times = times_of_dtype(head.dtype)
+    wider = stored_name(head.dtype) if times is None else times.kind
+    wider = "float32" if bytes_of(head.dtype) is not None else wider
+    return replace(array, reduced_as=wider if head.shape else None)
+
+
 def _of_zarr(name: str, dtype: "np.dtype[Any]", shape: tuple[int, ...], chunks: tuple[int, ...]) -> Content:
+    from warpfold.kernels.lowering.times import times_of_dtype
+
     array, times = Content.array(name, dtype, shape, chunks), times_of_dtype(dtype)
     return array if times is None or not shape else replace(array, reduced_as=times.kind)
 
 
 def _archive(file: BinaryIO) -> Iterator[Content]:
+    from warpfold.kernels.formats import npz, zipped
+
     tree = zipped.zipped_zarr(file)
     if tree is not None:
         yield from contents_of_folder(tree)
@@ -127,6 +145,8 @@ def _archive(file: BinaryIO) -> Iterator[Content]:
 
 
 def _datasets(file: BinaryIO) -> Iterator[Content]:
+    from warpfold.kernels.formats import hdf5
+
     with hdf5.opened(file) as tree:
         for path in hdf5.datasets(tree):
             array = tree[path]
@@ -134,6 +154,8 @@ def _datasets(file: BinaryIO) -> Iterator[Content]:
 
 
 def _parquet(file: BinaryIO) -> Iterator[Content]:
+    from warpfold.kernels.formats.parquet_footer import Footer
+
     footer = Footer.of(file)
     groups = [footer.metadata.row_group(number) for number in range(footer.metadata.num_row_groups)]
     largest = max((group.num_rows for group in groups), default=0)
@@ -149,6 +171,8 @@ def _parquet(file: BinaryIO) -> Iterator[Content]:
 
 
 def _arrow(file: BinaryIO, kind: Format) -> Iterator[Content]:
+    from warpfold.kernels.formats.tables import random_access
+
     ipc = required("pyarrow.ipc", "tables")
     source: Any = random_access(file)
     rows = None

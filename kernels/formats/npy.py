@@ -6,9 +6,6 @@ small grammar reads them: three names, the word of a dtype, a truth value and a 
 
 import io
 import mmap
-import re
-import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -20,31 +17,12 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.dtypes import COMPLEX, DTYPES, dtype_of, part_dtype
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.formats.npy_head import broken, head_text, parsed
 from warpfold.kernels.lowering.float8 import FLOAT8, NAMELESS, bytes_of
 from warpfold.kernels.lowering.times import integers_of, times_of_dtype
 from warpfold.kernels.source import ArraySource, FileBytes
 
-MOST_HEAD_BYTES = 10_000
-"""The longest head that is read, without the 12 bytes before it: NumPy's own limit. 64 dimensions take 1,500 bytes."""
-
-_LENGTHS = {(1, 0): "<H", (2, 0): "<I"}
-_NAMES = ("descr", "fortran_order", "shape")
-_TRUTH = {"True": True, "False": False}
-_MOST_DIGITS = 20
 _MOST_DTYPE = 64
-_TOKEN = re.compile(
-    r"""[ \t\r\n\f]*(?:
-        [uU]?'(?P<single>[^'"\\\n]*)' | [uU]?"(?P<double>[^'"\\\n]*)"
-        | (?P<number>-?(?:0|[1-9][0-9]*))L?(?![0-9A-Za-z_.])
-        | (?P<truth>True|False)(?![0-9A-Za-z_.])
-        | (?P<mark>[{}()\[,:])
-        | (?P<end>\Z)
-    )""",
-    re.VERBOSE,
-)
-_NO_TUPLE = "the shape in its head is no tuple of whole numbers"
-_FIELD = re.compile(r"\(\s*[uU]?['\"]([^'\"\\]{1,64})['\"]")
-_MOST_FIELDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,148 +67,26 @@ def read_head(file: BinaryIO, *, wider: bool = False) -> Head:
     Raises InvalidInput for what is not an array of numbers that can be reduced; its message continues a sentence that
     begins with the file's name.
     """
-    shape, fortran_order, dtype = _understood(_text(file), wider=wider)
+    shape, fortran_order, dtype = _understood(head_text(file), wider=wider)
     return Head(shape, fortran_order, dtype, file.tell())
 
 
 @lru_cache(maxsize=16)
 def _understood(text: str, *, wider: bool) -> "tuple[tuple[int, ...], bool, np.dtype[Any]]":
     """Shape, order and dtype. The many files of one array have few different heads."""
-    descr, fortran_order, shape = _Parser(text).fields()
+    descr, fortran_order, shape = parsed(text)
     dtype = _dtype(descr)
     _check(shape, dtype, wider=wider)
     return shape, fortran_order, dtype
 
 
-def _text(file: BinaryIO) -> str:
-    """The head as it is written, bounded before it is read."""
-    first = file.read(npy.MAGIC_LEN)
-    if not first:
-        raise _broken("it is empty")
-    if len(first) < npy.MAGIC_LEN or not is_npy(first):
-        raise _broken("it does not begin as one")
-    version = (first[-2], first[-1])
-    if version not in _LENGTHS:
-        # Version 3.0 exists for structured dtypes with field names beyond Latin-1, and only for them.
-        raise _broken("its version of the format is for records only")
-    width = struct.calcsize(_LENGTHS[version])
-    field = file.read(width)
-    if len(field) < width:
-        raise _broken("it ends within its head")
-    (length,) = struct.unpack(_LENGTHS[version], field)
-    if length > MOST_HEAD_BYTES:
-        raise _broken(f"its head claims {length} bytes, and that of an array of numbers has at most {MOST_HEAD_BYTES}")
-    written = file.read(length)
-    if len(written) < length:
-        raise _broken("it ends within its head")
-    return written.decode("latin-1")
-
-
-class _Parser:
-    """Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }` in any order, with single or double quotes,
-    and the L behind the numbers of Python 2."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = self._split()
-        self._now: object = next(self._tokens, _Mark(""))
-
-    def fields(self) -> tuple[str, bool, tuple[int, ...]]:
-        values: dict[str, object] = {}
-        self._take("{")
-        while self._now != _Mark("}"):
-            name = self._next()
-            if not isinstance(name, str) or name not in _NAMES:
-                raise _broken(f"its head may hold {', '.join(_NAMES)} and nothing else")
-            if name in values:
-                raise _broken(f"its head says {name} twice")
-            self._take(":")
-            values[name] = self._value()
-            if self._now != _Mark("}"):
-                self._take(",")
-        self._take("}")
-        self._take("")
-        match values:
-            case {"descr": str(descr), "fortran_order": bool(order), "shape": tuple(shape)}:
-                return descr, order, shape
-            case {"descr": _, "fortran_order": _, "shape": _}:
-                raise _broken(
-                    "its head needs a dtype's name as descr, a truth value as fortran_order, a tuple as shape"
-                )
-        raise _broken(f"its head lacks {', '.join(name for name in _NAMES if name not in values)}")
-
-    def _value(self) -> object:
-        if self._now == _Mark("["):
-            names = _FIELD.findall(self._text)
-            more = ", …" if len(names) > _MOST_FIELDS else ""
-            raise InvalidInput(f"holds records with the fields {', '.join(names[:_MOST_FIELDS])}{more}, not numbers")
-        return self._lengths() if self._now == _Mark("(") else self._next()
-
-    def _lengths(self) -> tuple[int, ...]:
-        self._take("(")
-        lengths: list[int] = []
-        comma = True
-        while (token := self._next()) != _Mark(")"):
-            if not comma or not isinstance(token, int):
-                raise _broken(_NO_TUPLE)
-            lengths.append(token)
-            comma = self._now == _Mark(",")
-            if comma:
-                self._next()
-        if len(lengths) == 1 and not comma:
-            raise _broken(_NO_TUPLE)
-        return tuple(lengths)
-
-    def _next(self) -> object:
-        taken, self._now = self._now, next(self._tokens, _Mark(""))
-        return taken
-
-    def _take(self, mark: str) -> None:
-        if self._next() != _Mark(mark):
-            raise _broken("its head is not written as NumPy writes one")
-
-    def _split(self) -> Iterator[object]:
-        at = 0
-        while (token := _TOKEN.match(self._text, at)) is not None:
-            at = token.end()
-            match token.lastgroup:
-                case "number":
-                    yield _number(token["number"])
-                case "truth":
-                    yield _TRUTH[token["truth"]]
-                case "single" | "double":
-                    yield token[token.lastgroup]
-                case "mark":
-                    yield _Mark(token["mark"])
-                case _:
-                    return
-        raise _broken("its head is not written as NumPy writes one")
-
-
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    """A bracket, comma or colon; empty at the end."""
-
-    sign: str
-
-
-def _number(digits: str) -> int:
-    if len(digits) > _MOST_DIGITS:
-        raise InvalidInput(f"has an impossible shape, with a length of {len(digits)} digits")
-    return int(digits)
-
-
 def _dtype(descr: str) -> "np.dtype[Any]":
     if len(descr) > _MOST_DTYPE:
-        raise _broken(f"its dtype has a name of {len(descr)} characters")
+        raise broken(f"its dtype has a name of {len(descr)} characters")
     try:
         return FLOAT8["e5m2"] if descr.lstrip("<>|=") == "f1" else np.dtype(descr)
     except Exception:  # NumPy may raise anything for a hostile name
-        raise _broken(f"{descr!r} names no dtype") from None
-
-
-def _broken(why: str) -> InvalidInput:
-    return InvalidInput(f"is not a whole .npy file: {why}")
+        raise broken(f"{descr!r} names no dtype") from None
 
 
 def _check(shape: tuple[int, ...], dtype: "np.dtype[Any]", *, wider: bool) -> None:
@@ -274,11 +130,6 @@ def is_stored_name(name: str) -> bool:
     """Whether `stored_name` gives this name."""
     bytewise = map(str, (*FLOAT8.values(), NAMELESS))
     return name in (*DTYPES, *COMPLEX, *bytewise) or name.startswith(("datetime64[", "timedelta64["))
-
-
-def is_npy(first: bytes | bytearray) -> bool:
-    """Whether a file that begins with these bytes says that it is a .npy file."""
-    return first.startswith(npy.MAGIC_PREFIX)
 
 
 def head_of(dtype: "np.dtype[Any]", count: int, shape: tuple[int, ...] | None = None) -> bytes:

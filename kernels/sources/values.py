@@ -6,7 +6,6 @@ exponent, is read as a float64, which is what such a literal means.
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_05UP, Context, Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,11 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.conversion import narrowed
+from warpfold.kernels.sources.written import EXACT
 
 Written = bool | int | float | str
 
 _LONGEST_SHOWN = 128  # bits
-_LONGEST_TEXT = 64
-_STICKY_DIGITS = 40
-"""A longer text of a number is cut to so many digits, of which the last says whether digits behind it were not 0."""
-
-_EXACT = 1 << 53
-"""Up to here a float64 stands for one integer only."""
 _NAMED = frozenset(sign + name for sign in ("", "+", "-") for name in ("nan", "inf", "infinity"))
 
 
@@ -72,27 +66,6 @@ def array_of(values: Sequence[Written], dtype: DType, field: str = "values") -> 
     low, high = dtype.bounds
     whole = [_whole(value, dtype, low, high, f"{field}.{index}") for index, value in enumerate(values)]
     return np.array(whole, dtype=dtype.numpy)
-
-
-def float_or_text(text: str) -> float | str:
-    """The float64 nearest to the decimal number `text`; or a text of that number where the float64 is not finite, and
-    where the float64 is an integer of at most 2^53 and the number is not that integer. A reader of floats takes such a
-    text, and a reader of integers refuses it.
-
-    Raises ValueError where `text` is no decimal number."""
-    number = float(text)
-    if math.isfinite(number):
-        if not number.is_integer() or abs(number) > _EXACT:  # larger ones are read as integers by nobody
-            return number
-        try:
-            exact = Decimal(text)
-        except InvalidOperation:  # of an exponent that has more digits than Decimal reads
-            return text
-        if exact == int(number):  # a comparison with the float takes four times as long
-            return number
-        if len(text) > _LONGEST_TEXT:  # fewer digits, which have the same nearest float64
-            return str(Context(prec=_STICKY_DIGITS, rounding=ROUND_05UP).plus(exact))
-    return text
 
 
 def _floats(values: Sequence[Written], dtype: DType, field: str) -> NDArray[Any]:
@@ -160,7 +133,7 @@ def _whole(value: Written, dtype: DType, low: int, high: int, field: str) -> int
         if not (math.isfinite(value) and value.is_integer()):
             raise InvalidInput(f"{value!r} is not a whole number, and the dtype is {dtype.name}", field)
         number = int(value)
-        if abs(number) > _EXACT and low <= number <= high:
+        if abs(number) > EXACT and low <= number <= high:
             raise InvalidInput(f"{value!r} was rounded as a float; write it as an integer, without a point", field)
     else:
         number = int(value)

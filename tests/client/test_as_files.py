@@ -14,7 +14,8 @@ import pytest
 
 from tests.support.service import Service
 from warpfold.client import AsyncClient, Client, JobFailed, ReduceResult, local
-from warpfold.client.as_files import ArrayAsFile, as_file
+from warpfold.client.array_files import ArrayAsFile
+from warpfold.client.as_files import as_file
 from warpfold.kernels.errors import InvalidInput
 
 INSTANTS = np.array(["2026-01-01T12:00", "NaT", "2026-01-02T12:00"], "M8[ms]")

@@ -64,8 +64,10 @@ _COMPILER = frozenset({"asyncio", "numba", "scipy", "yaml"})
     [
         (("--help",), 0, {"warpfold.client.api", "pydantic", "httpx", "numpy", *_COMPILER}, 15),
         (("reduce", "--help"), 0, {"warpfold.client.api", "httpx", "numpy", *_COMPILER}, 20),
-        ((*_NOWHERE, "show", "5f0c"), 3, {"numpy", "warpfold.kernels.dtypes", *_COMPILER}, 65),
-        ((*_NOWHERE, "reduce", "three.npy"), 3, {"pyarrow", "warpfold.client.local", "zarr", *_COMPILER}, 135),
+        ((*_NOWHERE, "show", "5f0c"), 3, {"numpy", "warpfold.kernels.dtypes", *_COMPILER}, 50),
+        ((*_NOWHERE, "reduce", "three.npy"), 3, {"numpy", "pyarrow", "warpfold.client.local", "zarr", *_COMPILER}, 85),
+        ((*_NOWHERE, "submit", "--values", "1 2"), 3, {"numpy", "asyncio", "numba"}, 70),
+        (("inspect", "three.npy", "--json"), 0, {"numpy", "httpx", "warpfold.client.api", *_COMPILER}, 40),
         (("reduce", "three.npy", "--local"), 0, {"httpx", "pyarrow", "warpfold.contract.sources", "zarr"}, 225),
     ],
     ids=lambda words: words[-1] if isinstance(words, tuple) else None,

@@ -9,8 +9,9 @@ import pytest
 
 from tests.support.service import Service
 from warpfold.client import AsyncClient, Client, ReduceArrayResult, Refused
-from warpfold.client.groups import array_from, fields_of
+from warpfold.client.groups import fields_of
 from warpfold.client.local import grouping_of
+from warpfold.client.value_arrays import array_from
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
 

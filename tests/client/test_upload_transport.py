@@ -13,9 +13,9 @@ import pytest
 from tests.support.service import Service
 from warpfold.client import upload_transport
 from warpfold.client.async_api import AsyncClient
+from warpfold.client.contents import ArrayContent
 from warpfold.client.exchange import CONTENT
 from warpfold.client.upload_transport import AsyncUploadTransport, UploadTransport, transports
-from warpfold.client.uploads import ArrayContent
 
 LARGE = ArrayContent(np.arange(2 << 20))
 

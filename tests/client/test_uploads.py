@@ -17,9 +17,10 @@ from tests.support.cutting import cutting
 from tests.support.service import Service
 from warpfold.client.api import Client
 from warpfold.client.async_api import AsyncClient
+from warpfold.client.contents import FileContent
 from warpfold.client.errors import WarpfoldError
 from warpfold.client.sent_files import FileStamp, SentFiles
-from warpfold.client.uploads import FileContent, content_of
+from warpfold.client.uploads import content_of
 
 MIB = 1 << 20
 DIGEST = "0" * 63 + "1"

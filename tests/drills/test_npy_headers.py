@@ -24,7 +24,8 @@ from warpfold.app.config import Settings
 from warpfold.contract.sources.path import open_npy
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.npy import MOST_HEAD_BYTES, Head, read_head
+from warpfold.kernels.formats.npy import Head, read_head
+from warpfold.kernels.formats.npy_head import MOST_HEAD_BYTES
 
 
 def headed(text: str, version: int = 1, claimed: int | None = None) -> bytes:

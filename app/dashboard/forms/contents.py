@@ -12,7 +12,7 @@ from warpfold.app.http.error_handlers import spec_problem
 from warpfold.app.http.errors import ApiError, FieldProblem
 from warpfold.app.sources import InspectRequest
 from warpfold.contract.sources.inspection import Inspection
-from warpfold.contract.sources.text_fields import OF_TEXT
+from warpfold.contract.text_fields import OF_TEXT
 from warpfold.contract.wording import number_of
 
 _NAMING = ("type", "path", "paths", "glob", "id", *OF_TEXT)

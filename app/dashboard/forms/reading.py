@@ -8,7 +8,7 @@ from typing import Any
 from warpfold.app.dashboard.forms.fields import Field, Form, Group, Shape
 from warpfold.app.dashboard.forms.schema import example_of, form_of, kinds
 from warpfold.contract.json_text import read_json
-from warpfold.kernels.sources.values import float_or_text
+from warpfold.kernels.sources.written import float_or_text
 
 Typed = Mapping[str, Sequence[str]]
 """The texts of each input, by its dotted name."""

@@ -7,7 +7,8 @@ from numpy.lib import format as npy
 
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.npy import head_of, is_npy, read_head
+from warpfold.kernels.formats.npy import head_of, read_head
+from warpfold.kernels.formats.npy_head import is_npy
 
 
 def headed(shape: Any, descr: str = "<f8") -> bytes:

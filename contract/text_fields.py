@@ -1,7 +1,7 @@
 """The options that all files share, and those of text: what stands between its cells, how its numbers are written, and
 what its words are."""
 
-from typing import Annotated, BinaryIO, Literal, Self
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, Self
 
 from pydantic import Field, StrictBool, StringConstraints, model_validator
 
@@ -9,7 +9,9 @@ from warpfold.contract.frozen import Frozen
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.dialect import NULL_WORDS, TextOptions
 from warpfold.kernels.formats.signature import delimiter_of
-from warpfold.kernels.sources.sequential import Elements
+
+if TYPE_CHECKING:
+    from warpfold.kernels.sources.sequential import Elements
 
 MOST_WORDS = 100
 Word = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r'^[^\x00\r\n"]+$')]
@@ -44,7 +46,7 @@ class FileOptions(Frozen):
         )
         return "".join(f", {name} {value}" for name, value in options.items())
 
-    def open_in(self, file: BinaryIO, name: str) -> Elements:
+    def open_in(self, file: BinaryIO, name: str) -> "Elements":
         """The elements in `file`, which is called `name` and must stay open while they are read. Raises InvalidInput
         and Unavailable."""
         raise NotImplementedError
