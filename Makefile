@@ -141,12 +141,28 @@ licences: $(DEV) ## docs/operations/licences.md from the packages of requirement
 COMPILE = $(BIN)uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header pyproject.toml
 
+# The generators of clients that a test tries (tests/docs/test_generated_clients.py installs them by these rules). They want
+# other versions than ours.
+GENERATORS := tests/support/generators
+.venv-generators/.python: $(GENERATORS)/requirements.lock | $(DEV)
+	$(PYTHON) -m venv --without-pip .venv-generators
+	$(BIN)python -m pip --python .venv-generators/bin/python install --quiet --disable-pip-version-check --retries 1 \
+		--no-compile --require-hashes -r $<
+	touch $@
+
+.venv-generators/.typescript: $(GENERATORS)/package-lock.json $(GENERATORS)/package.json
+	mkdir -p .venv-generators
+	cp $^ .venv-generators
+	npm ci --prefix .venv-generators --ignore-scripts --no-audit --no-fund --fetch-retries 1 --loglevel error
+	touch $@
+
 lock: $(DEV) ## Resolve the pinned dependencies anew
 	$(COMPILE) --extra dev --output-file requirements-dev.lock
 	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cluster -c requirements-dev.lock --output-file requirements.lock
 	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cluster --extra cuda13 -c requirements-dev.lock --output-file requirements-cuda13.lock
 	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cluster --extra cuda12 --output-file requirements-cuda12.lock
 	$(filter-out pyproject.toml,$(COMPILE)) --group audit --output-file requirements-audit.lock
+	$(filter-out pyproject.toml,$(COMPILE)) --group generators --output-file $(GENERATORS)/requirements.lock
 
 clean: ## Forget the environment and every cache
-	rm -rf .venv .venv-audit .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-audit .venv-generators .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

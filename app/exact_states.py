@@ -143,7 +143,7 @@ _PROBLEMS = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid, TooMany
         **answers(*_PROBLEMS),
     },
 )
-async def merge(
+async def merge_states(
     *, request: MergeRequest, http: Request, user: User, context: Using, prefer: Prefer = None
 ) -> Merged | Response:
     """Add exact states of any jobs and machines, in any order. The state and the value have the bits that one job over

@@ -63,6 +63,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=version("warpfold"),
         lifespan=_lifespan,
         openapi_url=None,  # `_document` serves it, with a token
+        generate_unique_id_function=lambda route: route.name,  # of the function; generated clients call theirs so, too
         redirect_slashes=False,
     )
     app.state.context = context

@@ -37,7 +37,7 @@ class InspectRequest(BaseModel):
 
 
 @router.post("/inspect", summary="Look into a file", responses=answers(*_PROBLEMS))
-async def inspect(request: InspectRequest, user: User, context: Using) -> Inspection:
+async def inspect_source(request: InspectRequest, user: User, context: Using) -> Inspection:
     """List the arrays or the columns of a file, of an upload, or of the first file of many, with their dtypes and
     shapes. The list has nulls, chunks and sizes as far as the file's metadata tell. Elements are not read, except for
     the first block of a table of text. `column`, `array`, `select` and `filter` of the source make no difference.

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from warpfold.contract.fields import MAX_TAGS, MAX_TIMEOUT_S, Listed, Priority, TagName, TagValue
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.jobs import KINDS, JobSpec
+from warpfold.contract.jobs import JobSpec
 from warpfold.contract.states import Status
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.errors import InvalidInput
@@ -146,21 +146,6 @@ def check_one(specs: object, sweep: object) -> None:
         raise InvalidInput("give `specs` or a `sweep`, not both", "sweep")
 
 
-# Its own schema is that of the body of `POST /v1/jobs`. To repeat the union of all kinds within a list would double the
-# document, and a tool that makes requests from the document would be busy for minutes.
-_SpecOfBatch = Annotated[
-    JobSpec,
-    WithJsonSchema(
-        {
-            "type": "object",
-            "required": ["kind"],
-            "properties": {"kind": {"type": "string", "enum": list(KINDS)}},
-            "description": "A spec, as the body of `POST /v1/jobs` describes it.",
-        }
-    ),
-]
-
-
 class BatchSpec(BatchOptions):
     """Jobs that are accepted together, or not at all: `specs`, or a `sweep` of one spec."""
 
@@ -189,7 +174,7 @@ class BatchSpec(BatchOptions):
         }
     )
 
-    specs: Listed[_SpecOfBatch] | None = Field(
+    specs: Listed[JobSpec] | None = Field(
         None, min_length=1, max_length=MAX_JOBS, description="The specs of the jobs, as `POST /v1/jobs` takes them."
     )
     sweep: Sweep | None = Field(None, description="One spec and lists of values, in place of `specs`.")

@@ -111,7 +111,7 @@ async def put_quota(name: Annotated[UserName, Path()], body: LimitsView, admin: 
     summary="Drain a worker",
     responses=answers(Forbidden, NotFound, Invalid),
 )
-async def drain(worker: _Worker, admin: Admin, context: Using) -> None:
+async def drain_worker(worker: _Worker, admin: Admin, context: Using) -> None:
     """Let a worker finish the job that it runs and take no more, also after a restart, until it is resumed. Only admins
     may."""
     await service.drain(context, worker)
@@ -123,7 +123,7 @@ async def drain(worker: _Worker, admin: Admin, context: Using) -> None:
     summary="Resume a worker",
     responses=answers(Forbidden, NotFound, Invalid),
 )
-async def resume(worker: _Worker, admin: Admin, context: Using) -> None:
+async def resume_worker(worker: _Worker, admin: Admin, context: Using) -> None:
     """Let a drained worker take jobs again. Only admins may."""
     await service.resume(context, worker)
 

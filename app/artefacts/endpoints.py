@@ -69,7 +69,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
         **answers(NotFound, Conflict, Gone, RangeNotSatisfiable, Invalid, TooMany),
     },
 )
-async def download(
+async def download_artefact(
     *,
     job_id: UUID,
     user: User,
@@ -118,7 +118,7 @@ async def download(
     summary="Delete the stored result of a job",
     responses=answers(Forbidden, NotFound, Conflict, Gone, Invalid),
 )
-async def delete(job_id: UUID, user: User, context: Using) -> Response:
+async def delete_artefact(job_id: UUID, user: User, context: Using) -> Response:
     """Delete a stored result before it expires; it then no longer counts towards the quota. The job stays, with its
     preview. Only the owner of the job and admins may do this."""
     job = await service.get(context, user, job_id)

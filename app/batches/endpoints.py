@@ -115,7 +115,7 @@ router = APIRouter(prefix=PREFIX, tags=["batches"], route_class=BatchRoute)
         **answers(BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid, TooMany),
     },
 )
-async def create(
+async def submit_batch(
     *,
     batch: UnreadBatch,
     user: User,
@@ -135,7 +135,7 @@ async def create(
 
 
 @router.get("", response_model=BatchPage, summary="List batches", responses=answers(Invalid))
-async def page(
+async def list_batches(
     *,
     user: User,
     context: Using,
@@ -174,7 +174,7 @@ async def page(
         **answers(NotFound, Invalid),
     },
 )
-async def show(
+async def show_batch(
     *,
     batch_id: UUID,
     request: Request,
@@ -223,7 +223,7 @@ async def show(
         **answers(NotFound, Invalid),
     },
 )
-async def events(
+async def follow_batch(
     *,
     batch_id: UUID,
     request: Request,
@@ -251,7 +251,7 @@ async def events(
     summary="Cancel a batch",
     responses=answers(Forbidden, NotFound, Conflict, Invalid),
 )
-async def cancel(batch_id: UUID, user: User, context: Using) -> Response:
+async def cancel_batch(batch_id: UUID, user: User, context: Using) -> Response:
     """Cancel all jobs of a batch: waiting jobs are cancelled at once, running jobs within about a second. Jobs that
     have ended stay as they are. The request may be repeated; for a batch that succeeded or failed the answer is a
     409."""
@@ -276,7 +276,7 @@ async def cancel(batch_id: UUID, user: User, context: Using) -> Response:
         **answers(NotFound, NotAcceptable, Invalid, TooMany),
     },
 )
-async def all_results(
+async def read_batch_results(
     *,
     batch_id: UUID,
     user: User,

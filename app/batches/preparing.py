@@ -52,7 +52,8 @@ class UnreadBatch:
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return handler(BatchSpec.__pydantic_core_schema__)
+        # Within a list of one, the document names `BatchSpec`; a bare name would be replaced by all that it stands for.
+        return {"allOf": [handler(BatchSpec.__pydantic_core_schema__)]}
 
 
 class _Unchecked(BatchOptions):

@@ -126,7 +126,7 @@ for_workers = APIRouter(prefix=PREFIX, tags=["datasets"])
         }
     },
 )
-async def upload(
+async def upload_dataset(
     *,
     request: Request,
     user: User,
@@ -166,7 +166,7 @@ class DatasetQuery(BaseModel):
 
 
 @router.get("", summary="List uploaded arrays", responses=answers(Invalid))
-async def page(*, user: User, context: Using, query: Annotated[DatasetQuery, Query()]) -> DatasetPage:
+async def list_datasets(*, user: User, context: Using, query: Annotated[DatasetQuery, Query()]) -> DatasetPage:
     """List the uploaded arrays that you may read, newest first. An array that several users hold is listed for each of
     them who shares it."""
     before = key_of(_LISTING, query.cursor)
@@ -178,7 +178,7 @@ async def page(*, user: User, context: Using, query: Annotated[DatasetQuery, Que
 
 
 @router.get("/{dataset_id}", summary="Show an uploaded array", responses=answers(NotFound, Invalid))
-async def show(dataset_id: Id, user: User, context: Using) -> DatasetView:
+async def show_dataset(dataset_id: Id, user: User, context: Using) -> DatasetView:
     """Show your entry of an uploaded array, or else the entry of its first owner who shares it with you."""
     return DatasetView.of(await service.get(context, user, dataset_id))
 
@@ -201,7 +201,7 @@ async def show(dataset_id: Id, user: User, context: Using) -> DatasetView:
         **answers(NotFound, RangeNotSatisfiable, Invalid),
     },
 )
-async def download(
+async def download_dataset(
     *,
     dataset_id: Id,
     user: MaybeWorker,
@@ -228,7 +228,7 @@ async def download(
     summary="Delete an uploaded array",
     responses=answers(Forbidden, NotFound, Invalid),
 )
-async def delete(dataset_id: Id, user: User, context: Using) -> Response:
+async def delete_dataset(dataset_id: Id, user: User, context: Using) -> Response:
     """Give up an array. The file is removed when its last owner gives it up; a job that still needs the file fails
     and says so."""
     await service.delete(context, user, dataset_id)

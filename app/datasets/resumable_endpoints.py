@@ -96,7 +96,7 @@ router = APIRouter(prefix=PREFIX, tags=["datasets"])
         **answers(Conflict, TooLarge, Invalid, NoRoom),
     },
 )
-async def create(
+async def begin_upload(
     *,
     user: User,
     context: Using,
@@ -120,7 +120,7 @@ async def create(
 
 
 @router.get("", summary="List your unfinished uploads", responses=answers(Invalid))
-async def mine(user: User, context: Using) -> UploadList:
+async def list_uploads(user: User, context: Using) -> UploadList:
     """List your unfinished uploads. Each holds its whole length of your quota."""
     return UploadList(items=[UploadView.of(state) for state in await resumable.mine(context, user)])
 
@@ -131,7 +131,7 @@ async def mine(user: User, context: Using) -> UploadList:
     summary="Show an unfinished upload",
     responses=answers(NotFound, Invalid),
 )
-async def show(upload_id: Id, user: User, context: Using) -> Response:
+async def show_upload(upload_id: Id, user: User, context: Using) -> Response:
     """Show how many bytes of an upload were received; `HEAD` answers the same in headers only. An upload that was
     finished is not found."""
     return _answer(await resumable.show(context, user, upload_id), 200)
@@ -155,7 +155,7 @@ async def show(upload_id: Id, user: User, context: Using) -> Response:
         }
     },
 )
-async def append(
+async def append_to_upload(
     *,
     upload_id: Id,
     request: Request,
@@ -179,7 +179,7 @@ async def append(
 
 
 @router.delete("/{upload_id}", status_code=204, summary="Give up an upload", responses=answers(NotFound, Invalid))
-async def delete(upload_id: Id, user: User, context: Using) -> Response:
+async def give_up_upload(upload_id: Id, user: User, context: Using) -> Response:
     """Give up an unfinished upload; the bytes that were received are removed."""
     await resumable.delete(context, user, upload_id)
     return Response(status_code=204)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping, Set
 from threading import Lock
 from typing import Any
 
@@ -78,11 +79,40 @@ def _made_for(app: FastAPI) -> dict[str, Any]:
     for name, each in schemas.items():  # whoever makes classes of them takes the title for the name
         if each.get("title") != name:
             each["title"] = name.replace("-", "")
-    for operations in made["paths"].values():
-        for operation in operations.values():
-            for parameter in operation.get("parameters", ()):
-                parameter["schema"] = _without_null(parameter["schema"])
+    operations = [operation for methods in made["paths"].values() for operation in methods.values()]
+    for operation in operations:
+        for parameter in operation.get("parameters", ()):
+            parameter["schema"] = _without_null(parameter["schema"])
+    for name in _named_by([operation.get("requestBody") for operation in operations], schemas):
+        for field in schemas[name].get("properties", {}).values():
+            _put_default_in_words(field)
     return made
+
+
+def _named_by(node: Any, schemas: Mapping[str, Any]) -> Set[str]:
+    """The names of the `schemas` that a node of the document refers to, and that those refer to."""
+    names: set[str] = set()
+    nodes = [node]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, list):
+            nodes += node
+        elif isinstance(node, dict):
+            name = str(node.get("$ref", "")).rpartition("/")[2]
+            if name and name not in names:
+                names.add(name)
+                nodes.append(schemas[name])
+            nodes += node.values()
+    return names
+
+
+def _put_default_in_words(field: dict[str, Any]) -> None:
+    """Describe the default of a field of a request, and leave it out. Generators of clients take a field with a default
+    for one that is always there, and demand it (TypeScript), or send the default of the day they were made (Python)."""
+    default = field.pop("default", None)
+    if default not in (None, "", [], {}):
+        words = f"The default is `{default if isinstance(default, str) else json.dumps(default)}`."
+        field["description"] = " ".join([field["description"], words]) if "description" in field else words
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:

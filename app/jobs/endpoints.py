@@ -79,7 +79,7 @@ class JobRoute(JsonRoute):
     async def at_once(self, request: JsonRequest, principal: Principal) -> Response | None:
         prefer = request.headers.get("prefer")
         is_plain = not request.scope["query_string"] and "idempotency-key" not in request.headers
-        if self.endpoint is not create or not is_plain or len(prefer or "") > _LONGEST_PREFER:
+        if self.endpoint is not submit_job or not is_plain or len(prefer or "") > _LONGEST_PREFER:
             return None
         if request.checked is not None or not await request.body():
             return None
@@ -113,7 +113,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=JobRoute)
         **answers(BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid, TooMany),
     },
 )
-async def create(
+async def submit_job(
     *,
     spec: JobSpec,
     request: Request,
@@ -147,7 +147,7 @@ async def submitted(
 
 
 @router.get("", response_model=JobPage, summary="List jobs", responses=answers(Invalid))
-async def page(*, user: User, context: Using, query: Annotated[JobQuery, Query()]) -> Response:
+async def list_jobs(*, user: User, context: Using, query: Annotated[JobQuery, Query()]) -> Response:
     """List the jobs that you see, newest first. The list shows long `values` in brief, and results of studies not at
     all. To restrict by several states, kinds, owners or tags, repeat the parameter. Where several restrictions meet in
     few jobs, a page may have fewer than `limit` jobs, or none, before the last: follow `next_cursor` until it is
@@ -174,7 +174,7 @@ async def page(*, user: User, context: Using, query: Annotated[JobQuery, Query()
         **answers(NotFound, Invalid, TooMany),
     },
 )
-async def show(
+async def show_job(
     *,
     job_id: UUID,
     request: Request,
@@ -231,7 +231,7 @@ async def _held(
         **answers(NotFound, Invalid),
     },
 )
-async def events(
+async def follow_job(
     *,
     job_id: UUID,
     request: Request,
@@ -265,7 +265,7 @@ async def events(
     summary="Cancel a job",
     responses=answers(Forbidden, NotFound, Conflict, Invalid),
 )
-async def cancel(job_id: UUID, user: User, context: Using) -> Response:
+async def cancel_job(job_id: UUID, user: User, context: Using) -> Response:
     """Cancel a job: a queued job is cancelled at once, a running job within about a second. The request may be
     repeated, also once the job is cancelled; for a job that succeeded or failed the answer is a 409."""
     job = await service.cancel(context, user, job_id)
@@ -281,7 +281,7 @@ async def cancel(job_id: UUID, user: User, context: Using) -> Response:
         **answers(NotFound, Conflict, Invalid, TooMany),
     },
 )
-async def result(
+async def show_result(
     job_id: UUID,
     user: User,
     context: Using,

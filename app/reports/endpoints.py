@@ -41,7 +41,7 @@ router = APIRouter(prefix="/v1/reports", tags=["results"])
         **answers(NotFound, NotAcceptable, Conflict, Invalid),
     },
 )
-async def show(
+async def show_report(
     job_id: UUID, user: User, context: Using, accept: Annotated[str | None, Header(max_length=1024)] = None
 ) -> Response:
     """Show a report: expected or published values beside measured values, tables, charts, timings and provenance, as
@@ -69,7 +69,7 @@ async def show(
     summary="Show a chart of a report",
     responses={200: {"content": {_SVG: _TEXT, _PNG: _BYTES}}, **answers(NotFound, Conflict, Invalid)},
 )
-async def chart(
+async def show_chart(
     *,
     job_id: UUID,
     name: str,

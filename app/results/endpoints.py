@@ -108,7 +108,7 @@ router = APIRouter(prefix="/v1/results", tags=["results"])
         **answers(Invalid, TooMany),
     },
 )
-async def page(
+async def list_measurements(
     *,
     request: Request,
     user: User,
@@ -175,7 +175,7 @@ class _Made:
 
 
 @router.get("/compare", summary="Compare two benchmarks", responses=answers(NotFound, Invalid))
-async def compare(
+async def compare_benchmarks(
     *,
     user: User,
     context: Using,
@@ -192,7 +192,7 @@ async def compare(
 
 
 @router.get("/regressions", summary="List regressions", responses=answers(Invalid))
-async def regressions(
+async def list_regressions(
     *,
     user: User,
     context: Using,

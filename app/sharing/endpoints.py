@@ -55,7 +55,7 @@ _CHANGED = answers(BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMedia, 
 
 
 @router.get("/datasets/{dataset_id}/sharing", summary="Show who may read an uploaded array", responses=_READ)
-async def show_dataset(dataset_id: Id, user: User, context: Using) -> SharingView:
+async def show_dataset_sharing(dataset_id: Id, user: User, context: Using) -> SharingView:
     """Show with whom your entry of an uploaded array is shared. Only its owner and admins may."""
     return await _show(context, user, datasets, dataset_id)
 
@@ -68,7 +68,7 @@ async def share_dataset(dataset_id: Id, sharing: SharingView, user: User, contex
 
 
 @router.get("/jobs/{job_id}/sharing", summary="Show who sees a job", responses=_READ)
-async def show_job(job_id: UUID, user: User, context: Using) -> SharingView:
+async def show_job_sharing(job_id: UUID, user: User, context: Using) -> SharingView:
     """Show with whom a job is shared. Only its owner and admins may."""
     return await _show(context, user, jobs, job_id)
 
@@ -81,7 +81,7 @@ async def share_job(job_id: UUID, sharing: SharingView, user: User, context: Usi
 
 
 @router.get("/batches/{batch_id}/sharing", summary="Show who sees a batch", responses=_READ)
-async def show_batch(batch_id: UUID, user: User, context: Using) -> SharingView:
+async def show_batch_sharing(batch_id: UUID, user: User, context: Using) -> SharingView:
     """Show with whom a batch is shared. Only its owner and admins may."""
     return await _show(context, user, batches, batch_id)
 

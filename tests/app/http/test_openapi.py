@@ -1,5 +1,6 @@
 """The document describes the service: schemathesis holds every route against it."""
 
+import json
 import subprocess
 import sys
 import threading
@@ -220,6 +221,39 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "get /readyz",
         "get /metrics",
     }
+
+
+def test_every_operation_has_a_short_name_of_its_own(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, operation in operations(document)]
+    assert len(set(names)) == len(names)
+    assert {"submit_job", "submit_batch", "list_jobs", "upload_dataset"} <= set(names)
+    assert max(map(len, names)) < 30
+
+
+def test_an_operation_has_one_type_for_all_its_successes(document: dict[str, Any]) -> None:
+    """But for a merge, which many states make a job."""
+    for name, operation in operations(document):
+        successes = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
+        schemas = [
+            answer["content"]["application/json"]["schema"]
+            for answer in successes
+            if "application/json" in answer.get("content", {})
+        ]
+        assert all(schema == schemas[0] for schema in schemas) or name == "post /v1/states/merge", name
+
+
+def test_a_field_of_a_request_that_may_be_left_out_says_its_default_in_words(document: dict[str, Any]) -> None:
+    """Types of TypeScript demand a field that has a `default`, and clients of Python send it."""
+    schemas = document["components"]["schemas"]
+    for _, operation in operations(document):
+        for body in operation.get("requestBody", {}).get("content", {}).values():
+            assert '"default"' not in json.dumps(body)
+    spec = schemas["ReduceSpec-Input"]
+    assert spec["required"] == ["kind", "source"]
+    assert not any("default" in field for field in spec["properties"].values())
+    assert spec["properties"]["timeout_s"]["description"].endswith(" The default is `300.0`.")
+    assert spec["properties"]["op"]["description"].endswith(" The default is `sum`.")
+    assert "default" not in json.dumps(schemas["BatchSpec"]["properties"]["name"])
 
 
 def test_every_error_is_documented_as_a_problem(document: dict[str, Any]) -> None:
