@@ -2,14 +2,16 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from platformdirs import user_config_path
 from pydantic import Field, ValidationError
-from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
+from warpfold.app.setting_sources import FileOfSettings, FilesOfSecrets, origin_of
 from warpfold.app.setting_types import (
     FileOfPlaces,
     ListOfFolders,
@@ -22,35 +24,16 @@ from warpfold.app.setting_types import (
 from warpfold.app.variables import PREFIX, unknown_settings, wrong_settings
 from warpfold.contract.folders import ArtefactFolder, DatasetCache, Folders
 from warpfold.contract.places import places_in
+from warpfold.contract.settings_file import settings_file
 from warpfold.kernels.places.place import NOWHERE, Places
 
 DATABASE_NOTE = "database_url"
 """The file in `data_dir` in which `warpfold serve` notes which database it uses, for the other commands."""
 
 
-class _Files(PydanticBaseSettingsSource):
-    """Reads values from the files that `WARPFOLD_<NAME>_FILE` names: thus no environment and no log shows a secret."""
-
-    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[str | None, str, bool]:
-        variable = f"{PREFIX}{field_name.upper()}_FILE"
-        path = os.environ.get(variable)
-        if not path:
-            return None, field_name, False
-        try:
-            return Path(path).read_text().strip(), field_name, False
-        except (OSError, UnicodeError) as error:
-            raise SettingsError(f"{variable} names a file that cannot be read: {error}") from None
-
-    def __call__(self) -> dict[str, str]:
-        values = (
-            (name, self.get_field_value(field, name)[0]) for name, field in self.settings_cls.model_fields.items()
-        )
-        return {name: value for name, value in values if value is not None}
-
-
 class Settings(BaseSettings):
-    """Each field is read from `WARPFOLD_<NAME>`, or from the file that `WARPFOLD_<NAME>_FILE` names; the defaults suit
-    one machine."""
+    """Each field is read from `WARPFOLD_<NAME>`, from the file that `WARPFOLD_<NAME>_FILE` names, or from the file of
+    settings; the defaults suit one machine."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore")
 
@@ -313,8 +296,9 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Arguments come before variables, and variables before files."""
-        return init_settings, env_settings, _Files(settings_cls)
+        """Arguments come before variables, variables before files of secrets, and these before the file of settings."""
+        files = FilesOfSecrets(settings_cls, os.environ), FileOfSettings(settings_cls, _settings_file())
+        return init_settings, env_settings, *files
 
     def database_in_use(self) -> str:
         """The `database_url`, or the url that the service on `data_dir` noted; empty if neither is known."""
@@ -359,20 +343,36 @@ class Settings(BaseSettings):
         return self.data_dir / "locks"
 
 
-def load_settings() -> Settings:
-    """Read the environment now. Call it once, where a process starts, and hand the value on.
+def _settings_file() -> Path | None:
+    return settings_file(os.environ, Path.cwd(), user_config_path("warpfold"))
 
-    A variable with a wrong value ends the process, and a line names each such variable. A variable that is no setting
-    has no effect but a warning.
+
+def load_settings() -> Settings:
+    """Read the environment and the file of settings now. Call it once, where a process starts, and hand the value on.
+
+    A wrong value ends the process, and a line names each such setting, by its variable or its file. A variable that is
+    no setting has no effect but a warning.
     """
     try:
         settings = Settings()
     except (ValidationError, SettingsError) as error:
-        print(*(f"warpfold: {sentence}" for sentence in wrong_settings(error)), sep="\n", file=sys.stderr)
+        print(*(f"warpfold: {sentence}" for sentence in faults_of(error)), sep="\n", file=sys.stderr)
         raise SystemExit(2) from None
     for sentence in unknown_variables():
         print(f"warpfold: warning: {sentence}", file=sys.stderr)
     return settings
+
+
+def faults_of(error: ValidationError | SettingsError) -> list[str]:
+    """A sentence for each setting whose value is wrong, and for each file that cannot be read."""
+    return str(error).splitlines() if isinstance(error, SettingsError) else wrong_settings(error, origins())
+
+
+def origins() -> Mapping[str, str]:
+    """Where each setting comes from: the name of a variable, the path of a file, or "default". Raises SettingsError."""
+    path = _settings_file()
+    file = FileOfSettings(Settings, path)
+    return {name: origin_of(name, os.environ, file, path) for name in Settings.model_fields}
 
 
 def unknown_variables() -> list[str]:

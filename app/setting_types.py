@@ -39,16 +39,20 @@ def _check_secret(secret: str) -> str:
 
 
 def _split_urls(urls: object) -> object:
-    listed = tuple(url.rstrip("/") for url in urls.split()) if isinstance(urls, str) else urls
-    if isinstance(listed, tuple) and (wrong := [url for url in listed if not _HTTP.fullmatch(str(url))]):
+    listed = urls.split() if isinstance(urls, str) else urls
+    if not isinstance(listed, list | tuple):
+        return listed
+    tidy = tuple(str(url).rstrip("/") for url in listed)
+    if wrong := [url for url in tidy if not _HTTP.fullmatch(url)]:
         raise ValueError(f"must be URLs of apis, such as http://host:8080; {wrong[0]!r} is not such a URL")
-    return listed
+    return tidy
 
 
 def _split_folders(folders: object) -> object:
-    if isinstance(folders, str):
-        return tuple(Path(part).expanduser().resolve() for part in folders.split(os.pathsep) if part)
-    return folders
+    listed = folders.split(os.pathsep) if isinstance(folders, str) else folders
+    if not isinstance(listed, list | tuple):
+        return listed
+    return tuple(Path(str(part)).expanduser().resolve() for part in listed if part)
 
 
 def _check_places(path: Path | None) -> Path | None:
@@ -67,8 +71,8 @@ SchedulerAddress = Annotated[str, AfterValidator(_check_scheduler)]
 SharedSecret = Annotated[str, AfterValidator(_check_secret)]
 """A secret of 32 printable characters or more, or nothing."""
 ListOfUrls = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_urls)]
-"""Urls of apis, which a text separates by spaces."""
+"""Urls of apis, which a text separates by spaces; or a list of them."""
 ListOfFolders = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_split_folders)]
-"""Folders as absolute paths, which a text separates as PATH does."""
+"""Folders as absolute paths, which a text separates as PATH does; or a list of them."""
 FileOfPlaces = Annotated[Path | None, AfterValidator(_check_places)]
 """The absolute path of a file of places that can be read, or None."""

@@ -1,15 +1,14 @@
-"""Faults of the variables of a process's environment, in sentences for people. `app.config` reads the variables."""
+"""Faults of settings, in sentences for people. `app.config` reads the settings."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from pydantic import ValidationError
-from pydantic_settings import SettingsError
 
 PREFIX = "WARPFOLD_"
 
-_OTHERS = ("URL", "TOKEN", "HOST", "PORT", "VERSION")  # belong to the client and to docker-compose.yml
+_OTHERS = ("URL", "TOKEN", "CONFIG", "HOST", "PORT", "VERSION")  # belong to clients, the file and Compose
 _OF_KUBERNETES = re.compile(
     r"(^|_)(SERVICE_(HOST|PORT)\w*|PORT(_\d+_\w+)?)$"
 )  # belong to a Kubernetes service called warpfold
@@ -30,9 +29,12 @@ def unknown_settings(variables: Iterable[str], settings: Sequence[str]) -> list[
     return unknown
 
 
-def wrong_settings(error: ValidationError | SettingsError) -> list[str]:
-    """A sentence for each variable whose value is wrong."""
-    if isinstance(error, SettingsError):
-        return [str(error)]
-    faults = error.errors(include_url=False, include_input=False)
-    return [f"{PREFIX}{'_'.join(map(str, fault['loc'])).upper()}: {fault['msg']}" for fault in faults]
+def wrong_settings(error: ValidationError, origins: Mapping[str, str]) -> list[str]:
+    """A sentence for each setting whose value is wrong, which names its variable, or its file and its key there."""
+    sentences = []
+    for fault in error.errors(include_url=False, include_input=False):
+        name = str(fault["loc"][0])
+        origin = origins.get(name, "default")
+        named = f"{origin}: {name}" if not origin.startswith((PREFIX, "default")) else f"{PREFIX}{name.upper()}"
+        sentences.append(f"{named}: {fault['msg']}")
+    return sentences

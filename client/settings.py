@@ -1,17 +1,19 @@
-"""Finds the service that a client talks to, and the token: in options, the environment, the file of `warpfold login`,
-or the notes of a service that `warpfold serve` runs in this folder. No other module of the client reads the environment
-or files of settings."""
+"""Finds the service that a client talks to, and the token: in options, the environment, the file of settings, the notes
+of a service that `warpfold serve` runs in this folder, or the file of `warpfold login`. No other module of the client
+reads the environment or files of settings."""
 
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from warpfold.client.errors import NotConfigured
 from warpfold.client.http import httpx
+from warpfold.contract.settings_file import VARIABLE, settings_file
 
 URL, TOKEN, DATA_DIR = "WARPFOLD_URL", "WARPFOLD_TOKEN", "WARPFOLD_DATA_DIR"  # names of variables
 _URL_NOTE, _TOKEN_NOTE = "url", "token"  # files that `warpfold serve` keeps in its data folder
@@ -49,9 +51,32 @@ class Surroundings:
         return cls(os.environ, user_config_path("warpfold") / "login.json", Path.cwd())
 
     @property
+    def settings_file(self) -> Path | None:
+        """The file of settings, which the service reads, too."""
+        return settings_file(self.environment, self.folder, self.config_file.parent)
+
+    def in_file(self) -> Mapping[str, Any]:
+        """All settings of that file. Raises NotConfigured where the file cannot be read."""
+        path = self.settings_file
+        if path is None:
+            return {}
+        import tomllib
+
+        try:
+            return tomllib.loads(path.read_text())
+        except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
+            raise NotConfigured(f"{path} cannot be read: {error}") from None
+
+    @property
     def data_dir(self) -> Path:
         """Where `warpfold serve` keeps its notes when it is started here."""
-        return self.folder / self.environment.get(DATA_DIR, ".warpfold")
+        named = self.environment.get(DATA_DIR) or self.in_file().get("data_dir", ".warpfold")
+        return self.folder / Path(str(named)).expanduser()
+
+
+def use_settings_file(path: str) -> None:
+    """Have this process, and those that it becomes or starts, read this file of settings."""
+    os.environ[VARIABLE] = path
 
 
 def sent_files_path() -> Path:
@@ -70,6 +95,11 @@ def find_target(url: str | None = None, token: str | None = None, where: Surroun
     where = where or Surroundings.of_process()
     environment = where.environment
     url, token = url or environment.get(URL), _checked(token or environment.get(TOKEN))
+    in_file = where.in_file()
+    if not url and "url" in in_file:
+        url, token = str(in_file["url"]), token or _checked(str(in_file.get("token", "")))
+        if token:
+            return Target(_address(url), token, str(where.settings_file))
     if url:
         url = _address(url)
         if token:

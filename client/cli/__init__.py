@@ -44,6 +44,14 @@ def build() -> typer.Typer:
             str | None,
             typer.Option(help="The service's address.", show_default="WARPFOLD_URL, this folder's, or the login"),
         ] = None,
+        config: Annotated[
+            str | None,
+            typer.Option(
+                metavar="FILE",
+                help="The file of settings.",
+                show_default="WARPFOLD_CONFIG, warpfold.toml here, or in your folder of settings",
+            ),
+        ] = None,
         patience: Annotated[
             float, typer.Option(min=0, metavar="SECONDS", help="Repeat so long what fails because it is busy.")
         ] = 10.0,
@@ -52,6 +60,10 @@ def build() -> typer.Typer:
         ] = False,
     ) -> None:
         """Options of the command itself."""
+        if config is not None:
+            from warpfold.client.settings import use_settings_file
+
+            use_settings_file(config)
         context.obj = Session(url, patience)
 
     register_server_commands(app)

@@ -106,6 +106,11 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
             "Replace the token by a new one; the old one is useless at once. The new one is kept where the old one "
             "was, or printed where that was given by a variable.",
         ),
+        "settings": Row(
+            "setting_values",
+            "Server",
+            "Show every setting, its value, and where the value comes from: a variable, a file, or its default.",
+        ),
         "doctor": Row(
             "doctor",
             "Server",

@@ -50,13 +50,36 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+_SETTINGS = """
+Every process reads its settings when it starts, each from the first of these places that has it:
+
+1. the variable `WARPFOLD_NAME`,
+2. a file that `WARPFOLD_NAME_FILE` names, as secrets of containers are,
+3. the file of settings, where its name is written small and without `WARPFOLD_`,
+4. its default.
+
+The file of settings is the one that `WARPFOLD_CONFIG` or `warpfold --config FILE` names, or `warpfold.toml` in the
+working directory, or `warpfold.toml` in your folder of settings (`~/.config/warpfold/`). It is TOML:
+
+```toml
+data_dir = "/srv/warpfold"
+data_roots = ["/data", "/scratch"]
+max_queued_per_user = 1000
+```
+
+Relative paths are relative to the working directory, wherever the file is. A key that is no setting, and a wrong value,
+end the process with a line that names the file and the key. Clients read `url`, `token` and `data_dir` in the same
+file, so keep one with a token or a password to yourself (`chmod 600`).
+
+`warpfold settings` shows every value and where it comes from; secrets are masked.
+
+"""
+
+
 def settings_page() -> Iterator[str]:
     """A table of all settings."""
     yield "# Settings"
-    yield ""
-    yield "Every process reads them from variables when it starts. A setting `WARPFOLD_NAME` may also be in a file that"
-    yield "`WARPFOLD_NAME_FILE` names, as secrets of containers are; a variable goes before a file."
-    yield ""
+    yield from _SETTINGS.splitlines()
     yield "| variable | default | what it is |"
     yield "|---|---|---|"
     for name, field in Settings.model_fields.items():

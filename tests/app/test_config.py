@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from warpfold.app.config import load_settings
+from warpfold.app.config import load_settings, origins
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -95,3 +95,61 @@ def test_variables_of_others_are_left_alone(
     monkeypatch.setenv(variable, "7")
     load_settings()
     assert "no setting" not in capsys.readouterr().err
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "warpfold.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_of_settings_is_read_where_a_process_starts_and_a_variable_goes_before_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = written(
+        tmp_path, f'max_values = 7\ndata_roots = ["{tmp_path}"]\ndataset_urls = ["http://a:1/"]\nurl = "http://b"'
+    )
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings()
+    assert (settings.max_values, settings.data_roots) == (7, (tmp_path.resolve(),))
+    assert settings.dataset_urls == ("http://a:1",)
+    assert origins()["max_values"] == str(path)
+    monkeypatch.setenv("WARPFOLD_MAX_VALUES", "8")
+    assert load_settings().max_values == 8
+    assert (origins()["max_values"], origins()["lease_s"]) == ("WARPFOLD_MAX_VALUES", "default")
+
+
+def test_a_file_of_settings_is_found_in_the_users_folder_or_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "warpfold").mkdir()
+    written(tmp_path / "warpfold", "max_values = 7")
+    monkeypatch.chdir(tmp_path)
+    assert load_settings().max_values == 7
+    monkeypatch.setenv("WARPFOLD_CONFIG", str(written(tmp_path, "lease_s = 9")))
+    assert (load_settings().max_values, load_settings().lease_s) == (100_000, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("max_valus = 7", "max_valus is no setting; is max_values meant?"),
+        ("[server]\nmax_values = 7", "server is no setting"),
+        ("max_values = 0", "max_values: Input should be greater than or equal to 1"),
+        ("data_roots = 7", "data_roots: Input should be a valid tuple"),
+        ("max_values", "cannot be read: "),
+        (None, "cannot be read: there is no such file"),
+    ],
+)
+def test_what_is_wrong_in_a_file_of_settings_is_named_with_the_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | None, fault: str
+) -> None:
+    path = tmp_path / "other.toml" if text is None else written(tmp_path, text)
+    monkeypatch.setenv("WARPFOLD_CONFIG", str(path))
+    with pytest.raises(SystemExit) as end:
+        load_settings()
+    printed = capsys.readouterr().err
+    assert (end.value.code, printed.count("\n")) == (2, 1)
+    assert printed.startswith(f"warpfold: {path}")
+    assert fault in printed

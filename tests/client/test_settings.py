@@ -107,3 +107,36 @@ def test_a_token_may_come_with_its_line_and_must_fit_into_a_header(nowhere: Surr
     for token in ("wf_ü", "wf_x\nwf_y"):
         with pytest.raises(NotConfigured, match="characters that are not allowed in a token"):
             find_target("http://there", token, nowhere)
+
+
+def test_the_file_of_settings_comes_after_variables_and_before_notes(nowhere: Surroundings) -> None:
+    serve_in(nowhere)
+    path = nowhere.folder / "warpfold.toml"
+    path.write_text('url = "http://filed/"\ntoken = "wf_filed"\nlease_s = 3')
+    target = find_target(where=nowhere)
+    assert (target.url, target.token, target.origin) == ("http://filed", "wf_filed", str(path))
+    assert find_target(where=with_variables(nowhere, WARPFOLD_TOKEN="wf_1")).token == "wf_1"
+    with pytest.raises(NotConfigured, match="no token for http://other"):
+        find_target("http://other", where=nowhere)  # a token goes to the address beside it alone
+
+
+def test_the_file_of_settings_may_name_the_address_or_the_data_folder_alone(nowhere: Surroundings) -> None:
+    keep_login(nowhere.config_file, "http://kept", "wf_kept")
+    keep_login(nowhere.config_file, "http://latest", "wf_latest")
+    elsewhere = nowhere.config_file.parent / "warpfold.toml"
+    elsewhere.write_text('url = "http://kept"')
+    assert find_target(where=nowhere).token == "wf_kept"
+    serve_in(nowhere)
+    (nowhere.folder / ".warpfold").rename(nowhere.folder / "other")
+    elsewhere.write_text('data_dir = "other"')
+    assert find_target(where=nowhere).token == "wf_served"
+
+
+def test_a_file_of_settings_that_cannot_be_read_is_named(nowhere: Surroundings) -> None:
+    path = nowhere.folder / "other.toml"
+    named = with_variables(nowhere, WARPFOLD_CONFIG=str(path))
+    for text in (None, "url = "):
+        if text is not None:
+            path.write_text(text)
+        with pytest.raises(NotConfigured, match=r"other\.toml cannot be read"):
+            find_target(where=named)

@@ -9,6 +9,7 @@ import pytest
 
 from warpfold.app.config import Settings
 from warpfold.client import settings as client_settings
+from warpfold.contract.settings_file import VARIABLE
 
 ROOT = Path(__file__).parents[2]
 SUFFIXES = frozenset((".py", ".md", ".toml", ".yml", ".html", ".js", ".jinja", ".cu", ".cuh", ".sh", ".sql", ".env"))
@@ -38,7 +39,7 @@ def settings() -> set[str]:
     """The variables that something of ours reads: the service, the client, and the files of deployment."""
     names = {name.upper() for name in Settings.model_fields}
     names |= {f"{name}_FILE" for name in names} | {"NAME", "NAME_FILE"}  # NAME stands for any of them
-    names |= {variable.removeprefix("WARPFOLD_") for variable in (client_settings.URL, client_settings.TOKEN)}
+    names |= {variable.removeprefix("WARPFOLD_") for variable in (client_settings.URL, client_settings.TOKEN, VARIABLE)}
     deployment = [ROOT / "docker-compose.yml", ROOT / "deploy" / "check-images.sh"]
     for file in deployment:
         names |= set(re.findall(r"\$\{WARPFOLD_([A-Z_]+)", file.read_text(encoding="utf-8")))

@@ -8,8 +8,7 @@ from dataclasses import asdict
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
-from warpfold.app.config import Settings, unknown_variables
-from warpfold.app.variables import wrong_settings
+from warpfold.app.config import Settings, faults_of, unknown_variables
 from warpfold.worker.doctor.finding import Finding, Health, broken, poor
 from warpfold.worker.doctor.gpu import look_at_gpus
 from warpfold.worker.doctor.machine import look_at_machine
@@ -36,8 +35,8 @@ def _findings() -> Iterator[Finding]:
     try:
         settings = Settings()
     except (ValidationError, SettingsError) as error:
-        for fault in wrong_settings(error):
-            yield broken("settings", fault, "correct it; app/config.py lists all settings")
+        for fault in faults_of(error):
+            yield broken("settings", fault, "correct it; `warpfold settings` lists all settings")
         return
     for fault in unknown_variables():
         yield poor("settings", fault, "correct its name, or remove it")

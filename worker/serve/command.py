@@ -113,7 +113,7 @@ def _run(settings: Settings, root: Path, host: str, port: int, slots: tuple[str,
         body = partial(prepare_database, servers.database_url, root)
         if nursery.start(Order("warpfold.worker.serve.bootstrap", body)).wait():
             sys.exit(1)
-        processes = service_processes(servers, root, host, port, slots, nursery=nursery)
+        processes = service_processes(servers, settings, host, port, slots, nursery=nursery)
         _note(f"starting the api, the dispatcher and the slots {', '.join(slots)}")
         for process in processes:
             process.start()

@@ -13,6 +13,7 @@ import httpx
 import structlog
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app.config import Settings
 from warpfold.contract.backoff import Backoff
 from warpfold.kernels.cpu.memory import share_of_memory
 from warpfold.worker.nursery import Nursery
@@ -38,10 +39,11 @@ class NotReady(RuntimeError):
 
 
 def service_processes(
-    servers: Servers, root: Path, host: str, port: int, slots: Sequence[str], *, nursery: Nursery
+    servers: Servers, settings: Settings, host: str, port: int, slots: Sequence[str], *, nursery: Nursery
 ) -> list[Process]:
     """The api, the dispatcher and one worker a slot, all with the same settings."""
-    environment = _environment(servers, root, len(slots))
+    root = settings.data_dir
+    environment = _environment(servers, root, settings.slot_memory_bytes or share_of_memory(len(slots)))
 
     def process(name: str, *arguments: str) -> Process:
         log_file = root / "logs" / f"{name.replace(':', '-')}.log"
@@ -54,13 +56,13 @@ def service_processes(
     ]
 
 
-def _environment(servers: Servers, root: Path, slots: int) -> Mapping[str, str]:
+def _environment(servers: Servers, root: Path, slot_memory_bytes: int) -> Mapping[str, str]:
     return {
         "NUMBA_CACHE_DIR": str(root / "cache" / "numba"),
-        "WARPFOLD_SLOT_MEMORY_BYTES": str(share_of_memory(slots)),
-        # The processes get the user's settings, except for the addresses of servers and for folders, which this process
-        # knows.
+        # The processes get the user's settings, except for the addresses of servers, folders and shares of memory,
+        # which this process knows. They read the file of settings themselves.
         **os.environ,
+        "WARPFOLD_SLOT_MEMORY_BYTES": str(slot_memory_bytes),
         "WARPFOLD_DATABASE_URL": servers.database_url,
         "WARPFOLD_REDIS_URL": servers.redis_url,
         "WARPFOLD_DATA_DIR": str(root),
