@@ -3,7 +3,6 @@ value comes from. `warpfold settings` shows the lines."""
 
 import json
 import re
-import sys
 
 from warpfold.app.config import Settings, load_settings, origins
 
@@ -30,4 +29,4 @@ def _without_secrets(name: str, value: object) -> object:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
