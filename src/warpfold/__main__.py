@@ -15,6 +15,10 @@ COMMANDS = {
         "warpfold.worker.serve",
         "Start the whole service on this machine: servers, api, dispatcher, one worker per slot.",
     ),
+    "restore": (
+        "warpfold.worker.serve.restore",
+        "Bring a backup back into the embedded servers of a folder.",
+    ),
     "migrate": ("warpfold.migrations", "Bring the database schema up to date."),
     "token": ("warpfold.app.auth", "Create, list and revoke access tokens."),
     "api": ("warpfold.app", "Run one api process."),

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
@@ -19,7 +20,9 @@ from tests.support.servers import folder
 from tests.support.waiting import until
 from warpfold.client.api import Client
 from warpfold.client.demo.service import READY
+from warpfold.worker.embedded import EmbeddedPostgres
 
+BACKUP = Path(__file__).parents[2] / "deploy" / "backup.sh"
 SUM = {"kind": "reduce", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}}
 
 
@@ -152,6 +155,27 @@ def test_a_token_is_made_beside_a_running_service(shared: Serve) -> None:
     assert stat.S_IMODE((shared.data_dir / "database_url").stat().st_mode) == 0o600
     with Client(shared.url, done.stdout.strip()) as ada:
         assert ada.wait(ada.submit(SUM)).owner == "ada"
+
+
+def test_a_backup_comes_back_into_another_folder(shared: Serve, tmp_path: Path) -> None:
+    with shared.client() as client:
+        ended = client.wait(client.submit(SUM))
+        dataset = client.upload(np.array([1e16, 1.0, -1e16]))
+    programs = EmbeddedPostgres(shared.data_dir / "postgres").program("pg_dump").parent
+    environment = {**os.environ, "PG_BIN": str(programs), "WARPFOLD_DATA_DIR": str(shared.data_dir)}
+    made = subprocess.run([BACKUP, tmp_path], env=environment, check=True, capture_output=True, text=True)
+    with folder() as root:
+        other = root / "warpfold"
+        (other / "postgres").mkdir(parents=True)
+        (other / "token").write_text("wf_of_another_service")
+        words = ("restore", made.stdout.strip(), "--data-dir", str(other), "--replace")
+        done = subprocess.run([sys.executable, "-m", "warpfold", *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "the database of before is in" in done.stdout
+        with serving(other) as serve, serve.client() as client:
+            assert client.job(ended.id) == ended
+            again = client.submit({"kind": "reduce", "source": {"type": "dataset", "id": dataset.id}})
+            assert client.reduction(again).value == 1.0
 
 
 def test_a_port_in_use_is_named(data_dir: Path) -> None:

@@ -50,6 +50,10 @@ class EmbeddedPostgres(EmbeddedServer):
     def pid_file(self) -> Path:
         return self._data_dir / "postmaster.pid"
 
+    def program(self, name: str) -> Path:
+        """A program of the wheel, such as `pg_restore`. Raises ServerMissing."""
+        return Path(_wheel(self._data_dir).bin_path) / name
+
     def stop(self) -> None:
         pid = self.pid
         if pid is not None:
