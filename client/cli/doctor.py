@@ -4,8 +4,10 @@ import json
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 
 import typer
@@ -13,15 +15,22 @@ from rich.text import Text
 
 from warpfold.__main__ import server_installed
 from warpfold.client.api import Client
+from warpfold.client.catalogue import Worker
 from warpfold.client.cli import output
 from warpfold.client.cli.exits import Exit
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Session
 from warpfold.client.errors import NotConfigured, Refused, WarpfoldError
+from warpfold.client.exchange import certificates
+from warpfold.client.http import httpx
 from warpfold.client.settings import Surroundings, find_target
+from warpfold.client.upload_transport import transports
 from warpfold.contract.wording import number_of
 from warpfold.kernels.machine.extras import install
 
+_PATIENCE_S = 10.0
+_APART_S = 5
+"""Clocks that are so far apart confuse people; the header Date has whole seconds."""
 _STYLES = {"ok": "green", "warning": "yellow", "broken": "bold red", "absent": "dim"}
 
 
@@ -62,18 +71,25 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 
 def _examine(url: str | None) -> Iterator[Finding]:
     yield Finding("client", "ok", f"warpfold {version('warpfold')}")
-    yield from _login_file()
-    yield from _service(url)
+    try:
+        yield from _files_with_tokens()
+        yield from _service(url)
+    except NotConfigured as error:
+        yield Finding("settings", "broken", str(error), "correct the file")
     if server_installed():
         yield from _server()
     else:
         yield Finding("server", "absent", "not installed here", f"to run one: `make serve`, or {install('embedded')}")
 
 
-def _login_file() -> Iterator[Finding]:
-    path = Surroundings.of_process().config_file
-    if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        yield Finding("login file", "broken", f"{path} holds tokens, and others may read it", f"chmod 600 {path}")
+def _files_with_tokens() -> Iterator[Finding]:
+    where = Surroundings.of_process()
+    files = [("login file", where.config_file)] if where.config_file.exists() else []
+    if where.settings_file is not None and "token" in where.in_file():
+        files.append(("settings", where.settings_file))
+    for part, path in files:
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            yield Finding(part, "broken", f"{path} holds a token, and others may read it", f"chmod 600 {path}")
 
 
 def _service(url: str | None) -> Iterator[Finding]:
@@ -89,11 +105,63 @@ def _service(url: str | None) -> Iterator[Finding]:
     except Refused as refusal:
         yield Finding("service", "broken", f"{target.url}: {refusal}", f"run `warpfold login {target.url}`")
     except WarpfoldError as error:
-        yield Finding("service", "broken", str(error), "check the address, and that the service runs")
+        here = target.origin == str(Surroundings.of_process().data_dir)
+        advice = "start it by `warpfold serve`" if here else "check the address, and that the service runs"
+        yield Finding("service", "broken", str(error), advice)
     else:
-        live = sum(worker.state in ("idle", "running") for worker in workers)
-        answer = f"{target.url} takes you for {user.name} ({user.role}); {number_of('live worker', live)}"
+        live = [worker for worker in workers if worker.state in ("idle", "running")]
+        rights = {"admin": "admin", "viewer": "viewer, who changes nothing"}.get(user.role, user.role)
+        answer = f"{target.url} takes you for {user.name} ({rights}); {number_of('live worker', len(live))}"
         yield Finding("service", "ok" if live else "warning", answer, "" if live else "start a worker: jobs wait")
+        yield from _slots(workers)
+        yield from _versions({worker.version for worker in live})
+        yield from _readiness(target.url)
+
+
+def _slots(workers: Sequence[Worker]) -> Iterator[Finding]:
+    """What each slot does. One that was lost or is drained takes no job."""
+    workers = [worker for worker in workers if worker.state != "stopped"]
+    if workers:
+        states = ", ".join(f"{worker.slot} of {worker.host} is {worker.state}" for worker in workers)
+        wrong = {worker.state for worker in workers} & {"lost", "drained", "draining"}
+        advice = "start lost workers again; an admin resumes drained ones" if wrong else ""
+        yield Finding("slots", "warning" if wrong else "ok", states, advice)
+
+
+def _versions(theirs: Set[str]) -> Iterator[Finding]:
+    own = version("warpfold")
+    if theirs - {own}:
+        yield Finding(
+            "versions",
+            "warning",
+            f"the service runs {' and '.join(sorted(theirs))}, this client is {own}",
+            "install the same version; they work together where neither needs what the other lacks",
+        )
+
+
+def _readiness(url: str) -> Iterator[Finding]:
+    """Whether all is there that a job needs, and how far the clocks are apart."""
+    try:
+        with httpx.Client(mounts=transports(url), verify=certificates(url), timeout=_PATIENCE_S) as client:
+            answer = client.get(f"{url}/readyz")
+    except httpx.HTTPError as error:
+        yield Finding("ready", "warning", f"/readyz does not answer: {error}", "look into the log of the api")
+        return
+    checks = answer.json() if answer.is_success else answer.json().get("checks", {})
+    words = ", ".join(f"{name} {state}" for name, state in checks.items())
+    if answer.is_success:
+        yield Finding("ready", "ok", f"a job would run: {words}")
+    else:
+        yield Finding("ready", "broken", f"a job would wait: {words}", "start what is missing")
+    date = answer.headers.get("date")
+    if date is not None:
+        ahead = (datetime.now(UTC) - parsedate_to_datetime(date)).total_seconds()
+        if abs(ahead) > _APART_S:
+            side = "ahead of" if ahead > 0 else "behind"
+            detail = f"this machine's is {abs(ahead):.0f} s {side} that of the api"
+            yield Finding("clocks", "warning", detail, "set both by NTP: times of logs and of searches differ")
+        else:
+            yield Finding("clocks", "ok", f"not more than {_APART_S} s apart")
 
 
 def _server() -> Iterator[Finding]:

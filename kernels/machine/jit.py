@@ -16,7 +16,7 @@ that clones and versions with the same compiled functions share their machine co
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -109,8 +109,7 @@ class _Place(UserProvidedCacheLocator):
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
         super().__init__(function, file)  # type: ignore[no-untyped-call]
-        folder = Path(file).parent
-        self._cache_path = str(Path(numba.config.CACHE_DIR) / f"{folder.name}_{_stamp(folder)[:24]}")  # type: ignore[attr-defined]
+        self._cache_path = str(Path(numba.config.CACHE_DIR) / _name_of(Path(file).parent))  # type: ignore[attr-defined]
 
 
 class _Implementation(CompileResultCacheImpl):
@@ -163,3 +162,12 @@ def _compiler() -> tuple[str, ...]:
     digest = hashlib.sha256("".join(map(_stamp, folders)).encode()).hexdigest()
     features: str = get_host_cpu_features()  # type: ignore[no-untyped-call]
     return digest, numba.__version__, get_host_cpu_name(), features, sys.version
+
+
+def _name_of(folder: Path) -> str:
+    return f"{folder.name}_{_stamp(folder)[:24]}"
+
+
+def folders_in_use() -> Set[str]:
+    """The names of the folders, below that of NUMBA_CACHE_DIR, for the present state of the sources."""
+    return {_name_of(folder) for folder in {path.parent for path in _KERNELS.rglob("*.py")}}

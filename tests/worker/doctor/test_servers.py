@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from tests.support.dataset_server import dataset_server
@@ -28,3 +30,9 @@ def test_an_api_that_does_not_answer_is_named(settings: Settings) -> None:
     assert finding.verdict is Health.BROKEN
     assert "http://127.0.0.1:9 does not answer" in finding.detail
     assert TOKEN not in finding.detail
+
+
+def test_the_embedded_postgres_of_a_service_that_is_stopped_is_no_fault(tmp_path: Path) -> None:
+    (tmp_path / "database_url").write_text("postgresql://postgres@/postgres?host=/nowhere")
+    postgres, _ = look_at_servers(Settings(data_dir=tmp_path))
+    assert (postgres.verdict, postgres.advice) == (Health.ABSENT, "`warpfold serve` starts it")
