@@ -1,7 +1,6 @@
 """Finds the file of settings, `warpfold.toml`, which the service and its clients share."""
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 NAME = "warpfold.toml"
@@ -23,5 +22,7 @@ def settings_file(environment: Mapping[str, str], *folders: Path) -> Path | None
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
     """A sentence about a key that is no setting, with the nearest that is one."""
+    from difflib import get_close_matches
+
     near = get_close_matches(key, list(known), n=1)
     return f"{key} is no setting" + (f"; is {near[0]} meant?" if near else "")

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from warpfold.app.config import Settings, faults_of, unknown_variables
-from warpfold.worker.doctor.compiled import look_at_compiled
 from warpfold.worker.doctor.finding import Finding, Health, broken, poor
 from warpfold.worker.doctor.gpu import look_at_gpus
 from warpfold.worker.doctor.machine import look_at_machine
@@ -22,7 +21,6 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from look_at_settings(settings)
     yield from look_at_machine(settings)
     yield from look_at_servers(settings)
-    yield look_at_compiled(settings)
     yield from look_at_gpus()
 
 

@@ -1,7 +1,8 @@
-"""Checks the machine: Python and its packages, memory, folders and the space in them."""
+"""Checks the machine: Python and its packages, memory, folders and the space in them, and what is compiled."""
 
 import os
 import platform
+import re
 import shutil
 import stat
 import sys
@@ -13,16 +14,19 @@ from pathlib import Path
 import psutil
 
 from warpfold.app.config import Settings
+from warpfold.contract.wording import number_of
 from warpfold.kernels.machine.extras import install
-from warpfold.worker.doctor.finding import Finding, broken, poor, well
+from warpfold.worker.doctor.finding import Finding, absent, broken, poor, well
 
 _PACKAGES = ("fastapi", "sqlalchemy", "psycopg", "rq", "numpy", "numba")
 _LITTLE_DISK, _TOO_LITTLE_DISK = 10 << 30, 1 << 30
 _LITTLE_MEMORY = 2 << 30
+_OF_A_STATE = re.compile(r"_[0-9a-f]{24}$")
+"""How the name of a folder ends that is for one state of the sources (`kernels/machine/jit.py`)."""
 
 
 def look_at_machine(settings: Settings) -> Iterator[Finding]:
-    """The findings about Python, packages, memory and folders."""
+    """The findings about Python, packages, memory, folders and compiled functions."""
     yield _python()
     yield _packages()
     yield _memory()
@@ -30,6 +34,7 @@ def look_at_machine(settings: Settings) -> Iterator[Finding]:
     yield _datasets(settings.datasets_dir())
     for root in settings.data_roots:
         yield _data_root(root)
+    yield _compiled(settings)
 
 
 def _python() -> Finding:
@@ -86,6 +91,30 @@ def _data_root(path: Path) -> Finding:
     if not os.access(path, os.R_OK | os.X_OK):
         return broken("data root", f"{path} cannot be read", "let the user of the workers read it")
     return well("data root", str(path))
+
+
+def _compiled(settings: Settings) -> Finding:
+    """Where compiled functions are kept, how many bytes they have, and how many of them this version uses."""
+    from numba import config
+
+    from warpfold.kernels.machine.jit import folders_in_use
+
+    folder = Path(getattr(config, "CACHE_DIR", "") or settings.data_dir / "cache" / "numba")
+    if not folder.is_dir():
+        return absent(
+            "compiled loops", f"{folder} is made on the first start; the first job of each kind takes seconds"
+        )
+    sizes = {path: path.stat().st_size for path in folder.rglob("*.nbc")}
+    used = folders_in_use()
+    others = [path for path in sizes if _OF_A_STATE.search(path.parent.name) and path.parent.name not in used]
+    current = len(sizes) - len(others)
+    detail = (
+        f"{folder}; {sum(sizes.values()) / 2**20:.1f} MiB, {number_of('function', current)} of this version and "
+        f"{len(others)} of others"
+    )
+    if not current:
+        return absent("compiled loops", f"{detail}; the first job of each kind takes seconds")
+    return well("compiled loops", detail)
 
 
 def _writable(folder: Path) -> bool:
