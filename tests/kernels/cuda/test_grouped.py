@@ -146,7 +146,8 @@ COLUMNS = (
 def test_sums_and_means_of_columns_are_correctly_rounded(sums: Sums, dtype: str, data: str) -> None:
     for width, height in COLUMNS:
         array = aligned(adversarial(data, DTYPES[dtype], width * height, height), 1 if width == 64 else 0)
-        for mean, omit_nan in ((False, data == "special"), (True, False)):
+        each = ((False, data == "special"), (True, False))
+        for mean, omit_nan in each if width < 64 or data == "special" else each[DATA.index(data) % 2 :][:1]:
             values, omitted, _, _ = sums(array, ColumnsLayout(width, height), mean=mean, omit_nan=omit_nan)
             check(values, omitted, list(array.reshape(height, width).T), mean=mean, omit_nan=omit_nan)
 

@@ -1,10 +1,8 @@
 """The compile matrix leaves nothing out."""
 
-from pathlib import Path
-
 import pytest
 
-from warpfold.kernels.cuda.compile import ARCHITECTURES, Unit, compile_unit
+from warpfold.kernels.cuda.compile import ARCHITECTURES
 from warpfold.kernels.cuda.matrix import cells, matrix
 from warpfold.kernels.cuda.staging.generator import generator_unit
 from warpfold.kernels.cuda.strategies.registry import own_strategies
@@ -50,22 +48,9 @@ def test_the_parts_of_all_architectures_together_hold_every_unit() -> None:
     assert {cell.unit for arch in ARCHITECTURES for cell in cells(arch, whole=False)} >= units
 
 
-@pytest.mark.parametrize("name", own_strategies())
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_every_source_compiles_for_every_architecture_that_can_run_it(name: str, arch: str, tmp_path: Path) -> None:
-    own = own_strategies()[name]
-    if not own.runs_on(arch):
-        pytest.skip(f"needs sm_{own.needs}")
-    kernels = own.kernels("Sum", DTYPES["float32"])
-    binary = compile_unit(Unit(own.source, kernels), arch, tmp_path)
-    assert set(binary.symbols) == set(kernels)
-    assert not any(row.spill_stores or row.spill_loads for row in binary.resources)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_generator_compiles_for_every_dtype(dtype: str, tmp_path: Path) -> None:
-    binary = compile_unit(generator_unit(DTYPES[dtype]), "sm_90", tmp_path)
-    assert len(binary.symbols) == (10 if DTYPES[dtype].is_float else 5)
+def test_the_generator_has_every_distribution_of_a_dtype(dtype: str) -> None:
+    assert len(generator_unit(DTYPES[dtype]).kernels) == (10 if DTYPES[dtype].is_float else 5)
 
 
 def test_every_cuda_source_of_the_package_is_in_the_matrix() -> None:

@@ -177,7 +177,7 @@ def test_other_ops_have_the_values_of_a_cpu(reducer: Reducer, dtype: str) -> Non
         for data in ("any finite", "special"):
             array = elements(row, int(np.prod(shape)), data).reshape(shape)
             for laid in (array, np.asfortranarray(array))[: 1 + (data == "special" and array.ndim > 1)]:
-                for op in OTHERS[dtype]:
+                for op in OTHERS[dtype][number // 2 % 2 :: 2]:  # every op with half of the groupings
                     policy = NanPolicy.OMIT if number % 2 and row.is_float else NanPolicy.PROPAGATE
                     ddof = number % 2 if op_named(op).ddof else 0
                     made = reducer.on_gpu(laid, grouping, op, policy, ddof)
@@ -264,7 +264,8 @@ def test_dot_has_the_values_and_states_of_a_cpu(reducer: Reducer, left: str, rig
             size = int(np.prod(shape))
             x, y = (elements(row, size, data).reshape(shape) for row in rows)
             policy = NanPolicy.OMIT if number % 2 and rows[0].is_float else NanPolicy.PROPAGATE
-            for laid in ((x, y), (np.asfortranarray(x), np.asfortranarray(y)), (x, np.asfortranarray(y))):
+            lies = ((x, y), (np.asfortranarray(x), np.asfortranarray(y)), (x, np.asfortranarray(y)))
+            for laid in lies if data == "special" else lies[number % 3 :][:1]:
                 made, wanted = (
                     on(laid[0], grouping, "dot", policy, states=number % 3 == 0, other=laid[1])
                     for on in (reducer.on_gpu, reducer.on_cpu)

@@ -126,7 +126,8 @@ def test_budgets_hold_for_terms_that_all_leave_the_same_remainder(
     for narrow, by in product((True, False), range(3)):
         width = WIDTHS[dtype, kind][not narrow] + by
         first = placing(row, -width + 1, width, narrow, np.random.default_rng(width))
-        for (ahead, last), exponent in product(smallest.items(), (0, -1, -width // 2, -width + 2, -width + 1)):
+        others = (0, -1, -width // 2, -width + 2, -width + 1)
+        for (ahead, last), exponent in product(smallest.items(), others if by == 0 else others[by::2]):
             exponents = np.where(last, -width + 1, exponent)
             array = np.concatenate([first, elements(row, exponents, fractions, bool(exponent % 2))])
             assert states_of(library, row, kind, array, ahead=ahead) == portable(kind, array), (width, exponent)
