@@ -5,15 +5,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from warpfold.client.groups import Axis
+from warpfold.contract.faults import first_fault
 from warpfold.contract.folders import Folders
 from warpfold.contract.groupings import has_names, numbered
 from warpfold.contract.keyed import rows_of_frame
 from warpfold.contract.kinds.groupby import GroupbySpec
+from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources.chaining import Reader, one_array
 from warpfold.contract.sources.options import AnyOptions
 from warpfold.kernels.errors import InvalidInput, Unavailable
@@ -22,6 +24,8 @@ from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.places.place import NOWHERE
 from warpfold.kernels.places.remote import Session
 from warpfold.kernels.sources.sequential import Elements, shape_of
+
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +63,22 @@ def elements_of(paths: Sequence[Path], options: Mapping[str, Any], *, in_place: 
 
 
 def check_array(
-    paths: Sequence[Path], options: Mapping[str, Any], names: Sequence[str] = (), axis: Axis | None = None
+    paths: Sequence[Path],
+    options: Mapping[str, Any],
+    names: Sequence[str] = (),
+    axis: Axis | None = None,
+    spec: Mapping[str, Any] | None = None,
 ) -> None:
-    """Raise InvalidInput where files are not one array, where they lack what an option names, and where the array has
-    not such an axis; files may be called by `names`. Left to the service are what this machine lacks the packages to
-    read, options that there are not, and a single file that cannot be read."""
-    with suppress(Unavailable, ValidationError):
+    """Raise InvalidInput where the `spec` of their reduction is none, where files are not one array, where they lack
+    what an option names, and where the array has not such an axis; files may be called by `names`. Left to the service
+    are what this machine lacks the packages to read, and a single file that cannot be read."""
+    with suppress(Unavailable):
         files = _files(paths, names)
+        if spec is not None:
+            _validated(ReduceSpec, spec, files)
         try:
             if files:
-                wanted = AnyOptions.model_validate(options)
+                wanted = _validated(AnyOptions, options, files)
                 shape = shape_of(one_array(files, _reader(wanted)))
                 check_axis(shape, axis, files[0].name, lambda: _dimensions(files, wanted))
         except InvalidInput as error:
@@ -104,9 +114,10 @@ def check_table(
 ) -> None:
     """Raise InvalidInput where one of the files is no table, or lacks a column that a `groupby` spec can take; else as
     `check_array`."""
-    with suppress(Unavailable, ValidationError):
-        reader = _reader(AnyOptions.model_validate(options))
-        for file in _files(paths, names):
+    with suppress(Unavailable):
+        files = _files(paths, names)
+        reader = _reader(_validated(AnyOptions, options, files))
+        for file in files:
             try:
                 check_frame(reader.table(file), spec)
             except InvalidInput as error:
@@ -116,12 +127,18 @@ def check_table(
 
 def check_frame(frame: Frame, spec: Mapping[str, Any]) -> None:
     """Raise InvalidInput where a table has not the columns of a `groupby` spec, or of kinds that are no keys or are not
-    reduced. A spec that is none is left to the service."""
+    reduced, and where the spec is none."""
+    rows_of_frame(_validated(GroupbySpec, {**spec, "source": {"type": "files", "paths": ["here"]}}), frame)
+
+
+def _validated(model: type[M], fields: Mapping[str, Any], files: "Sequence[_FileHere]" = ()) -> M:
+    """The model with these fields. Raises InvalidInput, which names the first file where a field is about files."""
     try:
-        asked = GroupbySpec.model_validate({**spec, "source": {"type": "files", "paths": ["here"]}})
-    except ValidationError:
-        return
-    rows_of_frame(asked, frame)
+        return model.model_validate(fields)
+    except ValidationError as error:
+        fault = first_fault(error)
+        about = files[0].name + ": " if files and (model is AnyOptions or str(fault.field).startswith("source")) else ""
+        raise InvalidInput(f"{about}{fault}", fault.field) from None
 
 
 def schema_of(path: Path, options: Mapping[str, Any]) -> Any:

@@ -166,7 +166,7 @@ class GroupBy:
 def parameters_of(op: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Those of the parameters that an aggregation by `op` takes, without those that are left out."""
     row, chosen = OPS.get(op), {name: value for name, value in parameters.items() if value is not None}
-    if row is None:  # the service refuses it by name
+    if row is None:  # it is refused by its name, before anything is sent
         return {}
     taken = {name: value for name, value in chosen.items() if name in row.takes}
     taken = parameters_in(taken)

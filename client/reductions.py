@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 from warpfold.client import artefacts, groups, jobs
 from warpfold.client.array_files import AsFile, is_complex
 from warpfold.client.exchange import Steps
-from warpfold.client.groups import Axis, OpOptions, Rolling, Segments, cumulative, fields_of, of_several, parameters_in
+from warpfold.client.groups import (
+    Axis,
+    OpOptions,
+    Rolling,
+    Segments,
+    cumulative,
+    fields_of,
+    of_several,
+    op_of,
+    parameters_in,
+)
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Follow
 from warpfold.client.later import Later
@@ -17,7 +27,7 @@ from warpfold.client.sources import Listed, ManyFiles, as_file, is_file, source
 from warpfold.client.table_options import OF_TABLES, TableOptions
 from warpfold.client.uploads import EarlyJob, begins_as_npy
 from warpfold.contract.needs import DASK
-from warpfold.kernels.dtypes import dtype_of
+from warpfold.kernels.dtypes import dtype_named, dtype_of
 from warpfold.kernels.formats.signature import is_text
 from warpfold.kernels.ops import OPS, NullPolicy, Parameters
 from warpfold.kernels.strategy import AUTO, EXACT
@@ -290,6 +300,9 @@ def spec(
     data, options = _as_one(data, options)
     chosen = {name: value for name, value in options.items() if value is not None}
     of_files = {name: chosen.pop(name) for name in OF_FILES & chosen.keys()}
+    op_of(op, parameters_in({**fields, **chosen}))  # what is wrong is refused before a file is sent
+    if dtype is not None:
+        dtype_named(dtype)
     made: dict[str, Any] = {"kind": "reduce", "op": op}
     beside = {name: fields[name] for name in groups.BESIDE_WINDOWS if name in fields}
     for field, whole in {"source": data, "other": other, "weights": weights, **beside}.items():
@@ -301,15 +314,20 @@ def spec(
             taken = {"null_policy"} if isinstance(array, AsFile) else OF_FILES if is_file(array) else set()
             if field not in beside and (refused := of_files.keys() - taken):
                 raise TypeError(f"{', '.join(sorted(refused))} are options of a file, and {field} is not a file")
-            _look_at(array, of_files, kind, fields.get("axis") if field == "source" else None)
+            alone = field == "source" and other is None and weights is None and not beside
+            asked = {**fields, **chosen, **made} if alone else None
+            _look_at(array, of_files, kind, fields.get("axis") if field == "source" else None, asked)
             made[field] = yield from source(array, kind, rehash=rehash, shaped="axis" in fields, early=early)
             made[field] |= {} if field in beside else of_files
     return dict(fields) | made | chosen
 
 
-def _look_at(data: object, options: Mapping[str, Any], dtype: str | None, axis: Axis | None) -> None:
-    """Raise InvalidInput, before anything is sent, where files are not one array, or lack what an option names, and
-    where an array has not such an axis. A plain .npy file of which neither is asked is not looked at."""
+def _look_at(
+    data: object, options: Mapping[str, Any], dtype: str | None, axis: Axis | None, asked: Mapping[str, Any] | None
+) -> None:
+    """Raise InvalidInput, before anything is sent, where files are not one array, or lack what an option names, where
+    an array has not such an axis, and where the spec of a file is none: `asked` is the spec without its source. A
+    plain .npy file of which neither is asked is not looked at."""
     files = ManyFiles([data]) if isinstance(data, Path) and data.is_file() else data
     if isinstance(files, ManyFiles):
         if isinstance(data, Path) and not options and axis is None and begins_as_npy(data):
@@ -317,7 +335,10 @@ def _look_at(data: object, options: Mapping[str, Any], dtype: str | None, axis: 
         from warpfold.client.files_here import check_array  # which imports what reads every format
 
         typed = {"dtype": dtype} if dtype is not None and all(is_text(str(file)) for file in files.files) else {}
-        check_array(files.here, {**options, **typed}, files.called, axis)
+        here, of_file = files.here, {**options, **typed}
+        source_here = {**files.of_uploads(["0" * 64] * len(here)), **of_file}
+        spec_here = None if asked is None else {**asked, "source": source_here}
+        check_array(here, of_file, files.called, axis, spec_here)
     elif axis is not None and (isinstance(data, Listed) or not is_file(data)):
         from warpfold.client.files_here import check_axis
 

@@ -19,7 +19,7 @@ from warpfold.contract.unions import said_as
 from warpfold.contract.webhook import Webhook
 from warpfold.kernels.catalog import strategy_names
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.errors import unknown
 from warpfold.kernels.generate import DISTRIBUTIONS
 from warpfold.kernels.ops import OPS
 
@@ -33,7 +33,7 @@ MAX_TAGS = 32
 def _one_of(known: Mapping[str, object], what: str) -> Callable[[str], str]:
     def check(name: str) -> str:
         if name not in known:
-            raise InvalidInput(f"unknown {what} {name[:64]!r}; known: {', '.join(known)}")
+            raise unknown(what, name, known)
         return name
 
     return check

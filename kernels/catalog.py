@@ -5,7 +5,7 @@ from functools import cache, lru_cache
 from warpfold.kernels.cpu.strategies.rows import CPU_ROWS
 from warpfold.kernels.cuda.strategies.rows import cuda_rows
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput, unknown
 from warpfold.kernels.ops import OPS, Op, Terms, terms_of
 from warpfold.kernels.strategy import AUTO, EXACT, Strategy
 
@@ -29,7 +29,7 @@ def backends_for(op: Op, dtype: DType, strategy: str, other: DType | None = None
     """
     known = strategies()
     if strategy != AUTO and all(strategy != row.name for row in known):
-        raise InvalidInput(f"unknown strategy {strategy!r}; known: {', '.join(strategy_names())}", "strategy")
+        raise unknown("strategy", strategy, strategy_names(), "strategy")
     able = (row for row in known if strategy in (AUTO, row.name) and row.computes(op, dtype, other))
     backends = tuple(dict.fromkeys(row.backend for row in able))
     if not backends:

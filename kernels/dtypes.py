@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput, unknown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,7 +95,7 @@ def dtype_named(name: str, field: str = "dtype") -> DType:
     try:
         return DTYPES[name]
     except KeyError:
-        raise InvalidInput(f"unknown dtype {name!r}; known: {', '.join(DTYPES)}", field) from None
+        raise unknown("dtype", name, DTYPES, field) from None
 
 
 def dtype_of(numpy_dtype: "np.dtype[np.generic]", field: str = "dtype") -> DType:

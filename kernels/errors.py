@@ -1,5 +1,6 @@
 """Errors of a reduction. Each error carries the `reason` that a failed job reports."""
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -20,6 +21,16 @@ class InvalidInput(KernelError, ValueError):
     def __init__(self, message: str, field: str | None = None) -> None:
         super().__init__(message)
         self.field = field
+
+
+def unknown(what: str, name: str, known: Iterable[str], field: str | None = None) -> InvalidInput:
+    """The error of a name that is none of the `known` ones. It says which are most like it, or else all."""
+    from difflib import get_close_matches
+
+    names, shown = [*known], name[:64]
+    near = get_close_matches(shown, names, n=3)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else f"; known: {', '.join(names)}"
+    return InvalidInput(f"unknown {what} {shown!r}{hint}", field)
 
 
 class NoElements(InvalidInput):

@@ -25,6 +25,7 @@ from warpfold.client.group_table import GroupbyResult
 from warpfold.client.groupby import parameters_of
 from warpfold.client.jobs import result_of
 from warpfold.client.sources import ManyFiles
+from warpfold.contract.faults import first_fault
 from warpfold.contract.keyed import key_values, keys_of, values_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.wording import number_of
@@ -76,8 +77,7 @@ class GroupByRequest:
         try:
             GroupbySpec.model_validate(made)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise typer.BadParameter(str(first.get("ctx", {}).get("error", first["msg"]))) from None
+            raise typer.BadParameter(str(first_fault(error))) from None
         return made
 
 

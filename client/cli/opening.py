@@ -18,7 +18,7 @@ from warpfold.kernels.formats.signature import Format, format_of, is_read, is_te
 _LISTS = ("null_words", "words")
 
 
-def options_of(texts: Mapping[str, str | bool | None]) -> dict[str, Any]:
+def options_of(texts: Mapping[str, str | int | None]) -> dict[str, Any]:
     """The options of a file as the command line has them: `filter` and `select` are JSON, and lists have commas. Raises
     BadParameter."""
     options: dict[str, Any] = {}
@@ -52,6 +52,16 @@ def check_dtype(dtype: str | None, files: Sequence[Path | str]) -> None:
     """Raise BadParameter if `dtype` is given for other things than files of text that are one array."""
     if dtype is not None and not (files and all(is_text(str(file)) for file in files)):
         raise typer.BadParameter("is for one column of one array in .csv or .tsv files", param_hint="--dtype")
+
+
+def check_op(op: str, fields: Mapping[str, Any]) -> None:
+    """Raise BadParameter for an op that there is not, and for a parameter among `fields` that it does not take."""
+    from warpfold.client.groups import op_of, parameters_in
+
+    try:
+        op_of(op, parameters_in(fields))
+    except InvalidInput as error:
+        raise typer.BadParameter(str(error), param_hint=f"--{error.field or 'op'}") from None
 
 
 def is_plain(path: Path, options: Mapping[str, Any]) -> bool:

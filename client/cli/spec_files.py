@@ -16,6 +16,7 @@ from warpfold.client.api import Client
 from warpfold.client.batches import MOST_JOBS
 from warpfold.client.cli import batches
 from warpfold.client.cli.files import matching
+from warpfold.client.cli.opening import check_op
 from warpfold.client.contents import FileContent
 from warpfold.client.errors import FieldError, Refused
 from warpfold.kernels.formats.signature import Format, format_of
@@ -87,6 +88,8 @@ def _of_array(complete: Callable[[Spec], Spec]) -> Spec:
     source = spec.setdefault("source", {})
     if not isinstance(source, dict) or "type" in source:
         raise typer.BadParameter("is the array to be reduced; options name other elements", param_hint="FILE")
+    if spec.get("kind") == "reduce":
+        check_op(str(spec.get("op", "sum")), spec)
     return spec
 
 

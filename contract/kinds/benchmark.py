@@ -26,7 +26,7 @@ from warpfold.kernels.bench.contenders import contender_names, contenders
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.bench.stopping import Rule
 from warpfold.kernels.catalog import strategies, strategy_names
-from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.errors import InvalidInput, unknown
 from warpfold.kernels.ops import OPS, Terms, op_named, sums_of
 from warpfold.kernels.strategy import AUTO
 from warpfold.kernels.studies.shapes import MAX_GROUPS, By, CaseShape, KeyOrder
@@ -40,7 +40,7 @@ def _measured(strategy: str) -> str:
         raise InvalidInput("name the strategies to measure; 'auto' is not a strategy")
     known = _measurable_names()
     if strategy not in known:
-        raise InvalidInput(f"unknown strategy {strategy[:64]!r}; known: {', '.join(known)}")
+        raise unknown("strategy", strategy, known)
     return strategy
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import ValidationError
 
+from warpfold.contract.faults import first_fault
 from warpfold.contract.fields import BackendName, JobOptions
 from warpfold.contract.folders import Folders
 from warpfold.contract.placement import Work
@@ -119,8 +120,7 @@ class Task(Spec):
         try:
             return type(self).model_validate({**self.model_dump(), **values})
         except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            raise LeftOut(str(first.get("ctx", {}).get("error", first["msg"]))) from None
+            raise LeftOut(str(first_fault(error))) from None
 
 
 def check_states_of_nulls(sources: Iterable[tuple[str, SourceSpec]]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.errors import InvalidInput, NoElements
+from warpfold.kernels.errors import NoElements, unknown
 from warpfold.kernels.ops import finishes
 from warpfold.kernels.ops.kinds import Extreme, Finish, Result, Terms
 from warpfold.kernels.ops.op import Op, Value
@@ -306,7 +306,7 @@ def op_named(name: str | Op, field: str = "op") -> Op:
     try:
         return OPS[name]
     except KeyError:
-        raise InvalidInput(f"unknown op {name!r}; known: {', '.join(OPS)}", field) from None
+        raise unknown("op", name, OPS, field) from None
 
 
 def empty_value(op: Op, dtype: DType) -> Value:

@@ -1,6 +1,8 @@
 """Sources of specs: what is uploaded, and what the service reads."""
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow
@@ -8,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.support.service import Service
-from warpfold.client import Client
+from warpfold.client import AsyncClient, Client
 from warpfold.client.sources import ManyFiles, source
 from warpfold.kernels.errors import InvalidInput
 
@@ -81,6 +83,7 @@ def test_files_that_are_not_one_array_are_refused_by_name_before_one_is_sent(tmp
 def test_what_a_client_can_know_is_refused_by_name_before_anything_is_sent(tmp_path: Path, parts: list[Path]) -> None:
     nowhere = Client("http://127.0.0.1:9", "wf_x", patience_s=0)
     np.save(tmp_path / "matrix.npy", np.ones((3, 4)))
+    (tmp_path / "x.csv").write_text("x\n1\n")
     np.savez(tmp_path / "two.npz", a=np.ones(3), b=np.ones(3))
     for data, options, message in (
         (parts[0], {"column": "price"}, r"1.parquet holds no column 'price'"),
@@ -90,11 +93,29 @@ def test_what_a_client_can_know_is_refused_by_name_before_anything_is_sent(tmp_p
         (np.ones((200, 100)), {"axis": (0, 2)}, r"the array: .*axis 2"),
         (np.ones((200, 100)), {"axis": "time"}, r"the array: .*no axis 'time'"),
         (tmp_path / "matrix.npy", {"axis": ["time", 0]}, r"matrix.npy: is of a format without names of dimensions"),
+        (tmp_path / "matrix.npy", {"op": "sun"}, r"unknown op 'sun'; did you mean 'sum'\?"),
+        (np.ones(20_000), {"op": "sun"}, r"unknown op 'sun'; did you mean 'sum'\?"),
+        (tmp_path / "matrix.npy", {"op": "quantile", "q": 3}, r"q is 3; a quantile lies between 0 and 1"),
+        (tmp_path / "x.csv", {"dtype": "float31"}, r"unknown dtype 'float31'; did you mean 'float32'"),
+        (tmp_path / "x.csv", {"column": "x", "decimal": "!"}, r"x.csv: Input should be '.' or ','"),
+        (parts[0], {"column": "x", "strategy": "exakt"}, r"unknown strategy 'exakt'; did you mean 'exact'\?"),
+        ([*parts], {"column": "x", "as_one": True, "ddof": 1}, r"sum takes no ddof"),
     ):
         with pytest.raises(InvalidInput, match=message):
             nowhere.reduce(data, **options)
-    with pytest.raises(InvalidInput, match=r"1.parquet holds column 'k' as string"):
-        nowhere.groupby(parts[0], "x").sum("k")
+        with pytest.raises(InvalidInput, match=message):
+            asyncio.run(_reduced_by_asyncio(data, options))
+    for asked, message in (
+        ({"k": "sum"}, r"1.parquet holds column 'k' as string"),
+        ({"x": "summ"}, r"unknown op 'summ'; did you mean 'sum'\?"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            nowhere.groupby(parts[0], "x").agg(asked)
+
+
+async def _reduced_by_asyncio(data: object, options: dict[str, Any]) -> None:
+    async with AsyncClient("http://127.0.0.1:9", "wf_x", patience_s=0) as nowhere:
+        await nowhere.reduce(data, **options)
 
 
 def test_a_pattern_of_the_server_is_one_array() -> None:
