@@ -28,6 +28,7 @@ class Inspection(Answer):
     file: str
     files: int
     format: str
+    sheets: tuple[str, ...] = ()
     bytes: int | None
     holds: str
     rows: int | None

@@ -19,6 +19,7 @@ class TableOptions(TypedDict, total=False):
     header: bool
     null_words: Sequence[str]
     words: Sequence[str]
+    sheet: str | int
 
 
 OF_TABLES = frozenset(TableOptions.__annotations__)

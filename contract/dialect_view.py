@@ -21,6 +21,8 @@ class DialectView(Frozen):
     comment: str = Field(description="What begins a line that is a comment; empty where nothing does.")
     header: bool = Field(description="Whether the first row had the names of the columns.")
 
+    sheet: str = Field("", exclude_if=lambda sheet: not sheet, description="Of a workbook, the sheet that was read.")
+
     @classmethod
     def of(cls, dialect: "Dialect") -> "DialectView":
         return cls(**{name: getattr(dialect, name) for name in cls.model_fields})
@@ -30,4 +32,5 @@ class DialectView(Frozen):
         """What is not as in most files, in words; empty where everything is."""
         marks = {"delimiter": ",", "quote": '"', "decimal": ".", "thousands": "", "encoding": "utf-8", "comment": ""}
         odd = [f"{name} {getattr(self, name)!r}" for name, usual in marks.items() if getattr(self, name) != usual]
+        odd += [f"sheet {self.sheet!r}"] if self.sheet else []
         return ", ".join([*odd, *([] if self.header else ["no header"])])

@@ -3,7 +3,7 @@ what its words are."""
 
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal, Self
 
-from pydantic import Field, StrictBool, StringConstraints, model_validator
+from pydantic import Field, StrictBool, StrictInt, StringConstraints, model_validator
 
 from warpfold.contract.frozen import Frozen
 from warpfold.kernels.errors import InvalidInput
@@ -95,22 +95,28 @@ class TextFields(FileOptions):
     )
     header: StrictBool | None = Field(
         None,
-        description="For text only: whether the first row has the names of the columns; without them they are called "
-        "column_1, column_2, …. If it is left out, the text tells, or is refused where the first row may be names or "
-        "values.",
+        description="For text and .xlsx: whether the first row has the names of the columns; without them they are "
+        "called column_1, column_2, …. If it is left out, the text tells, or is refused where the first row may be "
+        "names or values.",
     )
     null_words: tuple[Word, ...] | None = Field(
         None,
         max_length=MOST_WORDS,
-        description="For text only: the words that are nulls, in every column. If they are left out, "
+        description="For text and .xlsx: the words that are nulls, in every column. If they are left out, "
         f"{', '.join(NULL_WORDS[:-1])} and {NULL_WORDS[-1]} are nulls in columns of numbers, times and truth values, "
         "and no word is a null in columns of words. An empty cell is a null in any case, and a cell in quotes is none.",
     )
     words: tuple[InFile, ...] = Field(
         (),
         max_length=MOST_WORDS,
-        description="For text only: the columns that are words, whatever they hold, as keys of groups and in filters. "
-        "The key 1 is no integer then, and 1.0 is another key.",
+        description="For text and .xlsx: the columns that are words, whatever they hold, as keys of groups and in "
+        "filters. The key 1 is no integer then, and 1.0 is another key.",
+    )
+
+    sheet: Annotated[StrictInt, Field(ge=1)] | InFile | None = Field(
+        None,
+        description="For .xlsx only: the sheet, by its name or by its number from 1. If it is left out, it is the "
+        "first one; the result says which was read.",
     )
 
     @model_validator(mode="after")

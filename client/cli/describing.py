@@ -22,6 +22,7 @@ from warpfold.client.cli.text_options import (
     Header,
     NullWords,
     Quote,
+    Sheet,
     Thousands,
     Words,
     text_of,
@@ -53,7 +54,7 @@ def register(app: typer.Typer) -> None:
 def describe(
     context: typer.Context,
     file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A table: Parquet, Arrow, Feather, CSV, TSV or JSON lines.")
+        str, typer.Argument(metavar="FILE", help="A table: Parquet, Arrow, Feather, CSV, TSV, JSON lines or .xlsx.")
     ],
     *,
     column: Annotated[str | None, typer.Option(metavar="COLUMNS", help="These columns, not all of numbers.")] = None,
@@ -68,6 +69,7 @@ def describe(
     header: Header = None,
     null_words: NullWords = None,
     words: Words = None,
+    sheet: Sheet = None,
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
     timeout: Timeout = None,

@@ -21,13 +21,14 @@ from warpfold.client.cli.text_options import (
     Header,
     NullWords,
     Quote,
+    Sheet,
     Thousands,
     Words,
     text_of,
 )
 from warpfold.contract.content_view import ContentView
 from warpfold.contract.text_fields import TextFields
-from warpfold.kernels.formats.contents import contents_of, contents_of_folder
+from warpfold.kernels.formats.contents import contents_of, contents_of_folder, sheets_of
 from warpfold.kernels.places.place import is_url
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ def inspect(
     header: Header = None,
     null_words: NullWords = None,
     words: Words = None,
+    sheet: Sheet = None,
     as_json: Json = False,
 ) -> None:
     """Show the arrays or the columns in a file: dtypes, shapes, and what its metadata know of nulls, chunks, and sizes.
@@ -86,6 +88,7 @@ def inspect(
             return
         if inspection.files > 1:
             output.say(f"{inspection.file}, the first of {inspection.files:,} files")
+        _say_sheets(inspection.sheets)
         _show(inspection.contents)
         if inspection.left_out:
             output.say(f"{inspection.left_out:,} more {inspection.holds} are not shown")
@@ -94,18 +97,26 @@ def inspect(
     path = files[0]
     if len(files) > 1:
         output.say(f"{path}, the first of {len(files):,} files")
+    sheets: Sequence[str] = ()
     with ExitStack() as unless_read, faults(str(path), "FILE"):
         if path.is_dir():
             inside = contents_of_folder(folder_at(path))
         else:
             readable = unless_read.enter_context(seekable(path, "FILE"))
             options = TextFields.model_validate(of_text).text_options(path.name)
-            inside = contents_of(unless_read.enter_context(readable.open("rb")), options)
+            opened = unless_read.enter_context(readable.open("rb"))
+            inside, sheets = contents_of(opened, options), sheets_of(opened)
     contents = [ContentView.of(content) for content in inside]
     if as_json:
         output.document([content.model_dump(mode="json") for content in contents])
     else:
+        _say_sheets(sheets)
         _show(contents)
+
+
+def _say_sheets(sheets: Sequence[str]) -> None:
+    if len(sheets) > 1:
+        output.say(f"one of {len(sheets)} sheets, which --sheet names: {', '.join(sheets)}")
 
 
 def _source(name: str, of_text: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from warpfold.client.cli.text_options import (
     Header,
     NullWords,
     Quote,
+    Sheet,
     Thousands,
     Words,
     text_of,
@@ -70,7 +71,7 @@ warpfold reduce 's3://bucket/run-*.npy' --backend dask --partitions 64
 
 warpfold reduce samples.npy --local"""
 
-_Texts = dict[str, str | bool | None]
+_Texts = dict[str, str | int | None]
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -166,6 +167,7 @@ def reduce(
     header: Header = None,
     null_words: NullWords = None,
     words: Words = None,
+    sheet: Sheet = None,
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of the input, too.")] = False,
     to: Output = None,
     timeout: Timeout = None,
@@ -174,17 +176,17 @@ def reduce(
     """Reduce a file, by default to its correctly rounded sum; with --axis, --segments or --rolling to an array,
     with --by to a table of groups.
 
-    A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV, TSV or JSON lines; `warpfold inspect` shows its
-    contents. A large file is uploaded, once however often it is reduced; the service itself reads URLs (s3://, gs://, az://,
-    https://), and a pattern of URLs is one array. The value goes to standard output, how it was computed
-    to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value and the
-    name of its file. With --as-one they have one value together. Several ops or columns (--op sum,max) make a line of
-    values in one pass.
+    A .npy or .npz file, HDF5, NetCDF-4, Parquet, Arrow, Feather, CSV, TSV, JSON lines or .xlsx; `warpfold inspect`
+    shows its contents. A large file is uploaded, once however often it is reduced; the service itself reads URLs
+    (s3://, gs://, az://, https://), and a pattern of URLs is one array. The value goes to standard output, how it was
+    computed to standard error. Several files, or a pattern, are reduced each by itself, in batches: a line has a value
+    and the name of its file. With --as-one they have one value together. Several ops or columns (--op sum,max) make a
+    line of values in one pass.
     """
     text = text_of(locals())
     from warpfold.client.cli.arrays import ArrayRequest  # NumPy and more, for which help does not wait
     from warpfold.client.cli.groups import WindowOptions, check_file, fields_from, numbers_from
-    from warpfold.client.cli.opening import check_dtype, options_of
+    from warpfold.client.cli.opening import check_dtype, check_op, options_of
     from warpfold.client.groups import CUMULATIVE, of_several, parameters_in
 
     chosen = {"strategy": strategy, "nan_policy": nan_policy, "ddof": ddof, "backend": backend} | {
@@ -201,6 +203,8 @@ def reduce(
         "fingerprint": fingerprint or None,
     }
     fields = {name: value for name, value in chosen.items() if value is not None}
+    for each in op.split(","):
+        check_op(CUMULATIVE.get(each, each), {} if "," in op else fields)
     how = RunOptions(locally=locally, rehash=rehash, to=to, timeout=timeout, as_json=as_json)
     beside = {name: file for name, file in (("other", other), ("weights", weights)) if file is not None}
     _check_where(files, beside, backend, locally=locally, as_one=as_one, on_server=on_server)

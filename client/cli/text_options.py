@@ -23,10 +23,13 @@ Header = Annotated[
 ]
 NullWords = Annotated[str | None, _option("The words that are nulls, such as NA,missing.", "WORDS")]
 Words = Annotated[str | None, _option("Columns that are words, whatever they hold.", "COLUMNS")]
+Sheet = Annotated[str | None, typer.Option(metavar="NAME", help="Of .xlsx: a sheet, by its name or its number from 1.")]
 
 
 def text_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options by which text is read, as they are given to `options_of`, of the arguments of a command."""
-    named = ("delimiter", "quote", "decimal", "thousands", "encoding", "comment", "header", "null_words", "words")
-    chosen = {name: options.get(name) for name in named}
+    marks = ("delimiter", "quote", "decimal", "thousands", "encoding", "comment")
+    chosen: dict[str, Any] = {name: options.get(name) for name in (*marks, "header", "null_words", "words", "sheet")}
+    if str(chosen["sheet"]).isdecimal():
+        chosen["sheet"] = int(chosen["sheet"])
     return chosen | ({"delimiter": "\t"} if chosen["delimiter"] in ("tab", "\\t") else {})

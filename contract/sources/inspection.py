@@ -18,7 +18,7 @@ from warpfold.contract.sources.path import PathSource
 from warpfold.contract.sources.table import TableSource
 from warpfold.contract.text_fields import OF_TEXT
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder
+from warpfold.kernels.formats.contents import Content, contents_of, contents_of_folder, sheets_of
 from warpfold.kernels.formats.dialect import TextOptions
 from warpfold.kernels.formats.folder import Tree
 from warpfold.kernels.formats.signature import delimiter_of, is_text, readable_format
@@ -68,6 +68,9 @@ class Inspection(Frozen):
     holds: Literal["arrays", "columns"] = Field(description="Whether `contents` are arrays or columns of one table.")
     rows: int | None = Field(description="The rows of the table; null where only reading the whole table would tell.")
     contents: tuple[ContentView, ...] = Field(description=f"The first {MOST_CONTENTS:,} arrays or columns.")
+    sheets: tuple[str, ...] = Field(
+        (), exclude_if=lambda sheets: not sheets, description="The names of all sheets of an .xlsx workbook."
+    )
     left_out: int = Field(description="How many more arrays or columns there are.")
 
 
@@ -110,7 +113,8 @@ def _in_file(file: BinaryIO, called: str, files: int, options: TextOptions, *, t
     if kind is None and not text:
         raise InvalidInput("is in none of the formats that can be read; for a table of text, `text` says csv or tsv")
     named, nbytes = "text" if kind is None else kind.value, file.seek(0, os.SEEK_END)
-    return _answer(called, files, contents_of(file, options), named, nbytes, tabular=tabular)
+    inspection = _answer(called, files, contents_of(file, options), named, nbytes, tabular=tabular)
+    return inspection.model_copy(update={"sheets": tuple(sheets_of(file))})
 
 
 def _in_folder(folder: Tree, called: str, files: int) -> Inspection:

@@ -11,8 +11,8 @@ from warpfold.kernels.sources.sequential import Elements
 
 class TableSource(TableOptions, NamedFile):
     """A column of a table in a file on the server. The file is a Parquet file, an Arrow file or stream (Feather version
-    2), or a file of CSV, TSV or JSON lines, which may be compressed by gzip or zstd. A URL names a file in a place of
-    the server's configuration.
+    2), an .xlsx workbook, or a file of CSV, TSV or JSON lines, which may be compressed by gzip or zstd. A URL names a
+    file in a place of the server's configuration.
 
     Only the named column and the columns of the filter are read, a part at a time.
     """

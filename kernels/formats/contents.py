@@ -1,7 +1,7 @@
 """Lists what is in a file: names, dtypes, lengths and nulls, as far as its head, its footer or its first block tells
 them. What reads a format is imported for files of that format alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -89,10 +89,7 @@ def contents_of(file: BinaryIO, text: TextOptions) -> list[Content]:
                 return list(_parquet(file))
             case Format.ARROW_FILE | Format.ARROW_STREAM:
                 return list(_arrow(file, kind))
-        from warpfold.kernels.formats.text import first_block
-
-        schema = first_block(file, kind, text)
-        return [Content.column(field, None) for field in schema]
+        return list(_sheet(file, text) if kind is Format.XLSX else _text(file, kind, text))
 
 
 def contents_of_folder(folder: Tree) -> list[Content]:
@@ -168,6 +165,30 @@ def _parquet(file: BinaryIO) -> Iterator[Content]:
             nbytes = sum(int(group.column(at).total_compressed_size) for group in groups for at in stored)
         known = None if None in counts or field.name in closed else sum(count or 0 for count in counts)
         yield Content.column(field, footer.metadata.num_rows, known, (largest,), nbytes)
+
+
+def _text(file: BinaryIO, kind: Format | None, text: TextOptions) -> Iterator[Content]:
+    from warpfold.kernels.formats.text import first_block
+
+    return (Content.column(field, None) for field in first_block(file, kind, text))
+
+
+def _sheet(file: BinaryIO, text: TextOptions) -> Iterator[Content]:
+    from warpfold.kernels.formats.xlsx_columns import Sheet
+
+    sheet = Sheet.of(file, text)
+    for field in sheet.schema:
+        content = Content.column(field, sheet.rows)
+        yield content if sheet.why_refused(field.name) is None else replace(content, reduced_as=None)
+
+
+def sheets_of(file: BinaryIO) -> Sequence[str]:
+    """The names of the sheets of a workbook; none of any other file. Raises InvalidInput and Unavailable."""
+    if readable_format(file) is not Format.XLSX:
+        return ()
+    from warpfold.kernels.formats.xlsx import Workbook
+
+    return Workbook(file).sheets
 
 
 def _arrow(file: BinaryIO, kind: Format) -> Iterator[Content]:

@@ -2,6 +2,7 @@
 are words."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -31,13 +32,21 @@ class TextOptions:
     header: bool | None = None
     null_words: tuple[str, ...] | None = None
     words: tuple[str, ...] = ()
+    sheet: str | int | None = None
     of_name: str | None = None
 
-    def check_unused(self) -> None:
-        """Raise InvalidInput naming a field that is set, and that means nothing to a file that is not text."""
+    def check_unused(self, used: Collection[str] = ()) -> None:
+        """Raise InvalidInput naming a field that is set, that is none of those that are `used`, and that means nothing
+        to a file that is not text."""
+        self.check_no_sheet("sheet" in used)
         for field in fields(self):
-            if field.name != "of_name" and getattr(self, field.name) not in (None, ()):
+            if field.name not in ("of_name", "sheet", *used) and getattr(self, field.name) not in (None, ()):
                 raise InvalidInput(f"is not text, which `{field.name}` is for: leave `{field.name}` out", field.name)
+
+    def check_no_sheet(self, has_sheets: bool = False) -> None:
+        """Raise InvalidInput where a sheet is named of a file that has no sheets."""
+        if self.sheet is not None and not has_sheets:
+            raise InvalidInput("is no .xlsx workbook, which `sheet` is for: leave `sheet` out", "sheet")
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,8 @@ class Dialect:
     """`delimiter` stands between two cells, and `quote` around one; an empty text stands for no quote. A number has
     the mark `decimal` before its fraction, and `thousands`, unless it is empty, between groups of three digits. A line
     that begins with `comment`, unless it is empty, is none. With a `header` the first row has the names of the columns.
+
+    Of a workbook, `sheet` is the name of the sheet.
 
     `null_words` are nulls in every column; None stands for `NULL_WORDS` in columns of numbers, times and truth values,
     and for no word in columns of words. An empty cell is a null in any case, and a cell in quotes is none. The columns
@@ -59,6 +70,7 @@ class Dialect:
     encoding: str = "utf-8"
     comment: str = ""
     header: bool = True
+    sheet: str = ""
 
     @property
     def nulls_of_numbers(self) -> tuple[str, ...]:

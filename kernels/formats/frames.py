@@ -107,6 +107,8 @@ def open_frame(file: BinaryIO, rows: Condition | None, text: TextOptions) -> Fra
         from warpfold.kernels.formats.text import open_text_frame
 
         return open_text_frame(file, kind, rows, text)
+    if kind is Format.XLSX:
+        return _sheet(file, rows, text)
     text.check_unused()
     with damaged("cannot be read as a table", pyarrow.ArrowException, OSError, ValueError):
         if begin := {Format.PARQUET: _parquet, Format.ARROW_FILE: _arrow_file, Format.ARROW_STREAM: _stream}.get(kind):
@@ -115,6 +117,16 @@ def open_frame(file: BinaryIO, rows: Condition | None, text: TextOptions) -> Fra
             return frame
     assert kind is not None
     raise InvalidInput(f"is no table but {kind.value}: groups are made of the columns of a table")
+
+
+def _sheet(file: BinaryIO, rows: Condition | None, text: TextOptions) -> Frame:
+    from warpfold.kernels.formats.xlsx_columns import Sheet
+
+    sheet = Sheet.of(file, text)
+    filtered(rows, sheet.schema)
+    tally = Tally(dialects=[sheet.dialect])
+    batches = with_faults(partial(sheet.batches, rows=rows))
+    return Frame(sheet.schema, batches, sheet.rows, tally, why_refused=sheet.why_refused)
 
 
 def filtered(rows: Condition | None, schema: Any) -> Any:

@@ -28,6 +28,9 @@ class Format(Enum):
     FEATHER1 = "Feather version 1"
     GZIP = "gzip"
     ZSTD = "zstd"
+    XLSX = ".xlsx"
+    XLS = ".xls"
+    ODS = ".ods"
 
     @property
     def tabular(self) -> bool:
@@ -37,6 +40,7 @@ class Format(Enum):
 
 _SIGNATURES = (
     (b"\x93NUMPY", Format.NPY),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", Format.XLS),
     (b"PK\x03\x04", Format.NPZ),
     (b"PK\x05\x06", Format.NPZ),
     (_HDF5, Format.HDF5),
@@ -56,11 +60,17 @@ _NOT_READ: Mapping[Format, str] = MappingProxyType(
     {
         Format.NETCDF3: "is a NetCDF-3 file, which is not read: `nccopy -k nc4` makes a NetCDF-4 file of it",
         Format.FEATHER1: "is a Feather file of version 1, which is not read: write it as version 2",
+        Format.XLS: "is an .xls workbook, or one with a password, which is not read: save it as .xlsx without "
+        "a password",
+        Format.ODS: "is an OpenDocument file, which is not read: save the sheet as .xlsx or .csv",
         Format.JSON: "is JSON, which is not read: write it as JSON lines, an object a line, or the values as "
         "Parquet, as CSV or as .npy",
     }
 )
 """Why files of some formats are refused, and how to go on."""
+
+_OF_WORKBOOKS = (b"[Content_Types].xml", b"_rels/", b"docProps/", b"xl/", b"customXml/")
+"""What the name of the first part of a workbook begins with, which is a zip archive as .npz is."""
 
 _JSON = re.compile(
     rb"""(?:\xef\xbb\xbf)?\s*  # a mark of UTF-8 and empty lines may stand before the value
@@ -121,7 +131,17 @@ def format_of(file: BinaryIO) -> Format | None:
         known = Format.HDF5 if file.read(len(_HDF5)) == _HDF5 else None
         at *= 2
     file.seek(0)
+    if known is Format.NPZ:
+        return _of_zip(first)
     return json_format(first) if known is None else known
+
+
+def _of_zip(first: bytes) -> Format:
+    """The format of a zip archive, by its first part."""
+    name = first[30:]
+    if name.startswith(b"mimetype") and b"opendocument" in name[:128]:
+        return Format.ODS
+    return Format.XLSX if name.startswith(_OF_WORKBOOKS) else Format.NPZ
 
 
 def is_read(kind: Format) -> bool:

@@ -1,4 +1,4 @@
-"""Columns of tables: Parquet, Arrow (IPC files, Feather version 2, and streams), CSV and TSV.
+"""Columns of tables: Parquet, Arrow (IPC files, Feather version 2, and streams), CSV and TSV, and Excel's .xlsx.
 
 The named column and the columns of the row filter are read, batch after batch. A column that lies in an Arrow file as
 it is in memory is read at its place.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.arrow_messages import Messages
-from warpfold.kernels.formats.dialect import TextOptions
+from warpfold.kernels.formats.dialect import Dialect, TextOptions
 from warpfold.kernels.formats.hyperslab import check_elements
 from warpfold.kernels.formats.naming import chosen_name, damaged
 from warpfold.kernels.formats.row_filter import Condition, columns_of, expression
@@ -69,6 +69,8 @@ def open_column(file: BinaryIO, wanted: ColumnWanted) -> Elements:
         return open_text(file, kind, wanted)
     if wanted.dtype is not None:
         raise InvalidInput("is not text: its columns have dtypes already, so leave `dtype` out", "dtype")
+    if kind is Format.XLSX:
+        return _sheet(file, wanted)
     if wanted.text is not None:
         wanted.text.check_unused()
     with damaged("cannot be read as a table", *errors):
@@ -126,9 +128,12 @@ class Reading:
         """The same column, read as truth values that say whether each element is a null."""
         return replace(self, dtype=DTYPES["bool"], meaning=None, truths=True)
 
-    def source(self, batches: Callable[[], Iterator[Any]], likely: int) -> SequentialSource:
-        """The elements of the record batches with the columns, which the function `batches` begins to read."""
-        tally = Tally()
+    def source(
+        self, batches: Callable[[], Iterator[Any]], likely: int, dialect: Dialect | None = None
+    ) -> SequentialSource:
+        """The elements of the record batches with the columns, which the function `batches` begins to read, of a file
+        that is written in a `dialect`."""
+        tally = Tally(dialects=[] if dialect is None else [dialect])
         return SequentialSource(
             self.dtype,
             lambda: self.elements(batches(), 0, tally),
@@ -258,6 +263,17 @@ def random_access(file: BinaryIO) -> Any:
     if is_remote(file):
         return required("pyarrow", "tables").PythonFile(again(file), mode="r")
     return required("pyarrow", "tables").OSFile(f"/dev/fd/{file.fileno()}")
+
+
+def _sheet(file: BinaryIO, wanted: ColumnWanted) -> Elements:
+    from warpfold.kernels.formats.xlsx_columns import Sheet
+
+    sheet = Sheet.of(file, wanted.text or TextOptions())
+    name = chosen_name(wanted.column, sheet.schema.names, "a column", "column")
+    if (why := sheet.why_refused(name)) is not None:
+        raise InvalidInput(why, "column")
+    reading = Reading.of(sheet.schema, wanted)
+    return reading.source(lambda: sheet.batches(reading.columns), sheet.rows, sheet.dialect)
 
 
 def _arrow_file(file: BinaryIO, wanted: ColumnWanted) -> Elements:

@@ -97,6 +97,7 @@ def rows_of(file: BinaryIO, packed: Format | None, options: TextOptions) -> Text
         return JsonLines(file, None, options)
     if packed is not None and compressed_format(stored_stream(file, packed)) is Format.JSON_LINES:
         return JsonLines(file, packed, options)
+    options.check_no_sheet()
     return TextFile(file, packed, options)
 
 

@@ -21,6 +21,7 @@ import zarr
 
 from tests.support.service import Service
 from tests.support.shell import Shell
+from tests.support.workbooks import write_workbook
 from warpfold.client.api import Client
 from warpfold.kernels.errors import InvalidInput
 
@@ -271,3 +272,29 @@ def test_a_name_that_no_dimension_has_is_refused_with_those_that_are_there(
     shell = Shell.at(service, tmp_path)
     shown = shell.run("reduce", str(root / "cube.nc"), "--array", "temp", "--axis", "tme", "--local")
     assert (shown.code, "'time', 'lat', 'lon'" in " ".join(shown.err.split())) == (2, True)
+
+
+def test_a_sheet_of_excel_is_reduced_by_every_way(
+    http: httpx.Client, client: Client, service: Service, root: Path
+) -> None:
+    rows: list[list[Any]] = [["region", "price"], ["EU", 0.1], ["US", 2**53], ["EU", None], [None, "NA"]]
+    path = write_workbook(root / "sales.xlsx", {"Notes": [["x"], [7]], "June": rows})
+    table = {"type": "table", "path": "sources/sales.xlsx", "column": "price", "sheet": "June"}
+    assert result(http, table) == {"value": 2.0**53, "count": 2, "nulls": 2}
+    assert result(http, {**table, "filter": IN_EU}) == {"value": 0.1, "count": 1, "nulls": 1}
+    reduced = client.reduce(path, column="price", sheet=2)  # which uploads the file
+    assert (reduced.value, reduced.count) == (2.0**53, 2)
+    assert reduced.input is not None
+    assert reduced.input.dialects[0].sheet == "June"
+    grouped = client.groupby(path, "region", sheet="June").agg({"price": ["sum", "count"]})
+    assert grouped.to_pylist()[0] == {"region": "EU", "price_sum": 0.1, "price_count": 1}
+    shown = client.inspect({"type": "table", "path": "sources/sales.xlsx", "sheet": "June"})
+    assert (shown.sheets, shown.rows, shown.format) == (("Notes", "June"), 4, ".xlsx")
+    shell = Shell(root, {"WARPFOLD_URL": service.url, "WARPFOLD_TOKEN": service.token})
+    for where in ((), ("--local",)):
+        done = shell.run("reduce", "sales.xlsx", "--column", "price", "--sheet", "June", *where)
+        assert (done.out.strip(), "nulls" in done.err) == (str(2.0**53), True), done
+    listed = shell.run("inspect", "sales.xlsx")
+    assert "one of 2 sheets, which --sheet names: Notes, June" in listed.err
+    with pytest.raises(InvalidInput, match=r"sales.xlsx holds no column 'prize'; did you mean 'price'"):
+        client.reduce(path, column="prize", sheet="June")

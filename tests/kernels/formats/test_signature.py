@@ -95,4 +95,6 @@ def test_formats_that_are_read_are_not_refused() -> None:
         Format.NETCDF3,
         Format.JSON,
         Format.FEATHER1,
+        Format.XLS,
+        Format.ODS,
     ]
