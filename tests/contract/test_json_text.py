@@ -1,6 +1,7 @@
 """What a reader of JSON would lose is refused, or kept as text; everything else is as every reader has it."""
 
 import json
+import time
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -73,6 +74,16 @@ def test_no_number_becomes_an_integer_that_it_is_not(whole: str, fraction: str, 
         assert Fraction(Decimal(read)) != nearest
     else:
         assert type(read) is float
+
+
+def test_a_number_too_small_for_a_float_costs_no_more_than_24_plain_ones() -> None:
+    def read_s(number: str) -> float:
+        body = f"[0.5, {f'{number}, ' * 20_000}1.0]".encode()
+        began = time.process_time()
+        read_json(body)
+        return time.process_time() - began
+
+    assert min(read_s("1e-400") for _ in range(5)) < 24 * min(read_s("0.25") for _ in range(5))
 
 
 def test_a_field_for_one_number_gets_the_nearest_float() -> None:
