@@ -1,4 +1,4 @@
-"""A process apart whose users take turns: for work that would hold the interpreter's lock for long."""
+"""Processes apart whose users take turns: for work that would hold the interpreter's lock for long."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,25 +19,31 @@ class _Refused:
 
 
 class Apart:
-    """Calls functions in a process of its own, one at a time and user after user."""
+    """Calls functions in a few processes of its own, user after user, and for each user one function at a time."""
 
-    def __init__(self) -> None:
-        self._helper = HelperProcess()
-        self._line = RoundRobin()
+    def __init__(self, processes: int = 1) -> None:
+        self._helpers = tuple(HelperProcess() for _ in range(processes))
+        self._free = list(self._helpers)
+        self._line = RoundRobin(processes)
 
-    async def call(self, user_id: int, function: Callable[..., T], *args: Any) -> T:
-        """The result of `function` in the process. Function, arguments and result must be picklable. Raises the
-        ApiError that it raises there."""
-        async with self._line.turn(user_id):
-            answer = await self._helper.call(_attempt, function, args)
+    async def call(self, user_id: int, function: Callable[..., T], *args: Any, is_long: bool = False) -> T:
+        """The result of `function` in a process. Function, arguments and result must be picklable. Where there are
+        several processes, one is kept free of calls that may take long. Raises the ApiError that it raises there."""
+        async with self._line.turn(user_id, is_long=is_long):
+            helper = self._free.pop()
+            try:
+                answer = await helper.call(_attempt, function, args)
+            finally:
+                self._free.append(helper)  # the next call takes a process that has started
         if isinstance(answer, _Refused):
             raise answer.kind(answer.detail, errors=answer.errors)
         result: T = answer
         return result
 
     def close(self) -> None:
-        """End the process."""
-        self._helper.close()
+        """End the processes."""
+        for helper in self._helpers:
+            helper.close()
 
 
 def _attempt(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -1,8 +1,8 @@
 """Large bodies are read and checked in processes apart: each takes up to seconds, in which Pydantic lets no other
 thread of its process run.
 
-The bodies of users take turns. Those of up to half a megabyte have a process of their own, so that they never wait for
-one of sixteen: that may have millions of numbers, each of which is looked at with care (`contract.json_text`).
+The bodies of users take turns at two processes, and a user has one of them at most. One is kept free of bodies of more
+than half a megabyte: none of up to that size waits for one of sixteen, which may have millions of numbers.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from warpfold.app.http.apart import Apart
 T = TypeVar("T")
 
 LARGE_BYTES = 64 << 10
-_MEDIUM_BYTES = 512 << 10
+_LONG_BYTES = 512 << 10
 _OF_ONE_USER = 2
 """How many bodies of one user are in memory or in the helper at a time; the user's others wait unread."""
 
@@ -42,7 +42,7 @@ class LargeBodies:
     """Checks large bodies, a few of each user at a time."""
 
     def __init__(self) -> None:
-        self._medium, self._largest = Apart(), Apart()
+        self._apart = Apart(processes=2)
         self._places: dict[int, tuple[asyncio.Semaphore, int]] = {}
 
     @asynccontextmanager
@@ -66,13 +66,11 @@ class LargeBodies:
     async def apart(self, user_id: int, nbytes: int, function: Callable[..., T], *args: Any) -> T:
         """The result of `function`, which works on a body of so many bytes, in a process apart. Raises the ApiError
         that it raises there."""
-        lane = self._medium if nbytes <= _MEDIUM_BYTES else self._largest
-        return await lane.call(user_id, function, *args)
+        return await self._apart.call(user_id, function, *args, is_long=nbytes > _LONG_BYTES)
 
     def close(self) -> None:
         """End the processes."""
-        self._medium.close()
-        self._largest.close()
+        self._apart.close()
 
 
 def _check(parameter: Parameter, read: Reader, body: bytes, max_values: int) -> Any:

@@ -29,3 +29,33 @@ def test_users_take_turns_however_many_requests_one_has_sent() -> None:
 def test_who_gives_up_holds_up_nobody() -> None:
     assert asyncio.run(served([1, 1, 2, 2], cancelled=[1, 2])) == [1, 2]
     assert asyncio.run(served([1, 2], cancelled=[0])) in ([2], [1, 2])
+
+
+def test_of_two_places_a_user_has_one_and_long_requests_have_one() -> None:
+    async def run() -> None:
+        line, begun, ends = RoundRobin(at_once=2), list[str](), dict[str, asyncio.Event]()
+
+        async def ask(name: str) -> None:
+            ends[name] = asyncio.Event()
+            async with line.turn(ord(name[0]), is_long="long" in name):
+                begun.append(name)
+                await ends[name].wait()
+
+        async def begun_after(*ended: str) -> list[str]:
+            for name in ended:
+                ends[name].set()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            new = begun.copy()
+            begun.clear()
+            return new
+
+        tasks = [asyncio.create_task(ask(name)) for name in ("a long", "a short", "b long", "b short", "c short")]
+        assert await begun_after() == ["a long", "b short"]
+        assert await begun_after("b short") == ["c short"]
+        assert await begun_after("c short") == []
+        assert await begun_after("a long") == ["a short", "b long"]
+        await begun_after("a short", "b long")
+        assert all(task.done() for task in tasks)
+
+    asyncio.run(run())
