@@ -1,14 +1,15 @@
 """HTTP of stored results: clients download them, and may delete them before they expire."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 from uuid import UUID
 
 import structlog
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
+from fastapi.routing import APIRoute
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 from starlette.responses import Response
 from structlog.typing import FilteringBoundLogger
@@ -16,8 +17,8 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app.artefacts import formats, repository
 from warpfold.app.artefacts.store import ArtefactStore
 from warpfold.app.auth.access_tokens import Principal
-from warpfold.app.http.bearer import User
-from warpfold.app.http.context import Context, Using
+from warpfold.app.http.bearer import User, authenticate
+from warpfold.app.http.context import Context, Using, context_of
 from warpfold.app.http.errors import (
     Conflict,
     Forbidden,
@@ -44,7 +45,26 @@ MEDIA_TYPES: dict[str, str] = {
 }
 _RETRY_WITHOUT_PACKAGE_S = 3600
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+class _DownloadRoute(APIRoute):
+    """A route that refuses CSV, which is never stored, before it looks at anything but the user where no place is free:
+    of 250 such requests at once FastAPI takes as long for the parameters as for all the rest."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def placed(request: Request) -> Response:
+            asked = request.query_params
+            if asked.get("format") != "csv" or "part" in asked:
+                return await handle(request)
+            user, context = await authenticate(request), await context_of(request)
+            async with context.heavy_answers.place(user.id):
+                return await handle(request)
+
+        return placed
+
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=_DownloadRoute)
 
 
 @router.get(
@@ -92,8 +112,6 @@ async def download_artefact(
     """Download a result that was too large to stand in the job. A job whose whole result stands in it has no
     artefact (404). A job that has not succeeded has no artefact yet (409). An artefact that has expired or was
     deleted is gone (410)."""
-    if format == "csv" and part is None:  # it is never stored: 250 such requests at once are refused quickly
-        await context.heavy_answers.want_place(user.id)
     artefact, folder = await _stored(context, user, job_id)
     stored = _part(artefact, format, part)
     chosen = stored.format if stored is not None else format or "npy"

@@ -8,7 +8,8 @@ taken by the network, and a client that reads nothing is let go (`app.server.pro
 import asyncio
 import weakref
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, asynccontextmanager
+from contextvars import ContextVar
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -32,6 +33,7 @@ _OF_ALL = f"The service has {IN_ALL} large answers under way: ask again soon."
 _LARGE = 1 << 18
 _PIECE = 1 << 18
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+_reserved: ContextVar[ExitStack | None] = ContextVar("place", default=None)
 
 
 class HeavyAnswers:
@@ -45,14 +47,16 @@ class HeavyAnswers:
         """The result of `function` in the process apart. Raises the ApiError that it raises there."""
         return await self._apart.call(user_id, function, *args)
 
-    async def want_place(self, user_id: int) -> None:
-        """Raise TooMany if no place is free: before anything is looked up for an answer that needs one."""
-        try:
-            with self._places.taken(user_id):
-                return
-        except NoPlace as error:
-            give_up_turn()
-            raise await _refused(error) from None
+    @asynccontextmanager
+    async def place(self, user_id: int) -> AsyncIterator[None]:
+        """Keep a place for the answer that is made within the block. Raises TooMany: before anything is looked up for
+        the answer, and before others that are refused so do the same."""
+        with await self._taken(user_id) as place:
+            token = _reserved.set(place)
+            try:
+                yield
+            finally:
+                _reserved.reset(token)
 
     async def answer(
         self,
@@ -64,13 +68,22 @@ class HeavyAnswers:
         """The answer that consists of `pieces`. The first is made at once, so that an error becomes a problem before
         the answer begins. Raises TooMany, and what the pieces raise."""
         give_up_turn()
-        with ExitStack() as place:
-            try:
-                place.enter_context(self._places.taken(user_id))
-            except NoPlace as error:
-                raise await _refused(error) from None
+        reserved = _reserved.get()
+        _reserved.set(None)  # for this answer alone
+        with reserved or await self._taken(user_id) as place:
             first = await anext(pieces, b"")
             return _HeavyResponse(_following(first, pieces), place.pop_all(), media_type, headers)
+
+    async def _taken(self, user_id: int) -> ExitStack:
+        """A place, to be given back. Raises TooMany."""
+        place = ExitStack()
+        try:
+            place.enter_context(self._places.taken(user_id))
+        except NoPlace as error:
+            give_up_turn()
+            await asyncio.sleep(_PAUSE_S)
+            raise TooMany(_YOURS if error.own else _OF_ALL, _RETRY_AFTER_S) from None
+        return place
 
     async def text(
         self, user_id: int, text: str | bytes, media_type: str, headers: Mapping[str, str] = _NO_HEADERS
@@ -101,11 +114,6 @@ class _HeavyResponse(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._release()
-
-
-async def _refused(error: NoPlace) -> TooMany:
-    await asyncio.sleep(_PAUSE_S)
-    return TooMany(_YOURS if error.own else _OF_ALL, _RETRY_AFTER_S)
 
 
 async def _following(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -44,3 +44,22 @@ def test_an_answer_that_nobody_sends_or_that_fails_at_once_frees_its_place() -> 
         assert asyncio.run(answers(heavy)) == [OF_ONE_USER, OF_ONE_USER, OF_ONE_USER - 1]
     finally:
         heavy.close()
+
+
+def test_an_answer_takes_the_place_that_was_kept_for_it() -> None:
+    async def answers(heavy: HeavyAnswers) -> None:
+        async with heavy.place(1), heavy.place(1):
+            with pytest.raises(TooMany):
+                async with heavy.place(1):
+                    pass
+            kept = await heavy.answer(1, pieces(), TEXT)
+            with pytest.raises(TooMany):
+                await heavy.answer(1, pieces(), TEXT)
+        del kept
+        assert await places_left(heavy) == OF_ONE_USER
+
+    heavy = HeavyAnswers()
+    try:
+        asyncio.run(answers(heavy))
+    finally:
+        heavy.close()
