@@ -32,6 +32,10 @@ _FAULTS = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedErro
 """The last two are those of names that are no text, and of places that no file has."""
 _UTF_8 = 1 << 11
 _LOCAL = struct.Struct("<4s22xHH")
+_ENTRY_BYTES = 46
+"""The length of an entry of the directory without its name, its further fields and its comment."""
+_END, _END_64 = struct.Struct("<10xH10x"), struct.Struct("<32xQ16x")
+"""The number of members in the records behind a directory."""
 _BLOCK_BYTES = 1 << 23
 _SUFFIX = ".npy"
 
@@ -73,16 +77,36 @@ def archive_in(file: BinaryIO) -> zipfile.ZipFile:
     """The archive in `file`, which stays open. Raises InvalidInput where its directory is damaged or too long."""
     with damaged("is not a whole zip archive", *_FAULTS):
         archive = zipfile.ZipFile(_Bounded(file))  # type: ignore[call-overload, unused-ignore]
+        _check_count(archive, file)
         if not is_remote(file):  # of an object every member would be a request
             check_names(archive, file)
         return archive
+
+
+def _check_count(archive: zipfile.ZipFile, file: BinaryIO) -> None:
+    """Raise InvalidInput where the directory of an archive has another number of members than the record behind it
+    says: a comment with a damaged length swallows the members that follow, which would count as missing."""
+    taken = sum(
+        _ENTRY_BYTES + len(_name_in_directory(info)) + len(info.extra) + len(info.comment)
+        for info in archive.infolist()
+    )
+    file.seek(archive.start_dir + taken)
+    record = file.read(max(_END.size, _END_64.size))
+    for layout, mark in ((_END, b"PK\x05\x06"), (_END_64, b"PK\x06\x06")):
+        if record.startswith(mark) and layout.unpack_from(record) == (len(archive.infolist()),):
+            return
+    raise InvalidInput("is not a whole zip archive: its directory has another number of members than it should have")
+
+
+def _name_in_directory(info: zipfile.ZipInfo) -> bytes:
+    return info.orig_filename.encode("utf-8" if info.flag_bits & _UTF_8 else "cp437")
 
 
 def check_names(archive: zipfile.ZipFile, file: BinaryIO) -> None:
     """Raise InvalidInput where the directory of an archive names a member otherwise than the member itself does: a
     member with a damaged name would count as missing."""
     for info in archive.infolist():
-        name = info.orig_filename.encode("utf-8" if info.flag_bits & _UTF_8 else "cp437")
+        name = _name_in_directory(info)
         if not info.filename:
             raise InvalidInput("is not a whole zip archive: a member has no name")
         file.seek(info.header_offset)

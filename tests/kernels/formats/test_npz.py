@@ -40,6 +40,21 @@ def test_a_member_that_the_directory_names_otherwise_is_not_missing(data_root: P
     assert "its directory calls 'a.npz' what is not" in refused(data_root, "x.npz")  # not: b, the only array
 
 
+def test_members_that_a_comment_of_a_damaged_length_swallows_are_not_missing(data_root: Path) -> None:
+    npz(data_root / "x.npz")
+    whole = bytearray((data_root / "x.npz").read_bytes())
+    whole[whole.index(b"PK\x01\x02") + 33] = 127  # of the length of the first comment
+    (data_root / "x.npz").write_bytes(whole)
+    assert "another number of members" in refused(data_root, "x.npz")  # not: a, the only array
+
+
+def test_an_archive_with_a_record_for_many_members_is_read(data_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zipfile, "ZIP_FILECOUNT_LIMIT", 1)
+    npz(data_root / "x.npz")
+    assert b"PK\x06\x06" in (data_root / "x.npz").read_bytes()
+    assert elements(data_root, "x.npz", array="b").size == 9
+
+
 def test_a_member_without_a_name_is_refused(data_root: Path) -> None:
     with zipfile.ZipFile(data_root / "x.npz", "w") as archive:
         archive.writestr("a", b"")
