@@ -28,23 +28,28 @@ class HelperProcess:
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
+        self.is_warm = False
+        """Whether the process has made a call since it started."""
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The result of `function` in the process. Function, arguments and result must be picklable. Calls are made in
         the order in which they came."""
         pool = self._started()
         try:
-            return await asyncio.wrap_future(pool.submit(function, *args, **kwargs))
+            result = await asyncio.wrap_future(pool.submit(function, *args, **kwargs))
         except BrokenProcessPool:
             if pool is self._pool:  # of several calls that met this, the first replaces it
                 self.close()
-            return await asyncio.wrap_future(self._started().submit(function, *args, **kwargs))
+            result = await asyncio.wrap_future(self._started().submit(function, *args, **kwargs))
+        self.is_warm = True
+        return result
 
     def close(self) -> None:
         """End the process."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
+            self.is_warm = False
 
     def _started(self) -> ProcessPoolExecutor:
         if self._pool is None:

@@ -1,5 +1,6 @@
 """Processes apart whose users take turns: for work that would hold the interpreter's lock for long."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,22 +20,24 @@ class _Refused:
 
 
 class Apart:
-    """Calls functions in a few processes of its own, user after user, and for each user one function at a time."""
+    """Calls functions in a few processes of its own, user after user, and for each user one function at a time.
+
+    Calls that may take long are made by the last process alone, which makes others, too, once it is warm. It is warmed
+    up for its own calls, and when users first wait for each other.
+    """
 
     def __init__(self, processes: int = 1) -> None:
         self._helpers = tuple(HelperProcess() for _ in range(processes))
-        self._free = list(self._helpers)
-        self._line = RoundRobin(processes)
+        self._line = RoundRobin(processes, lent=lambda: self._helpers[-1].is_warm)
+        self._warming: asyncio.Task[None] | None = None
 
     async def call(self, user_id: int, function: Callable[..., T], *args: Any, is_long: bool = False) -> T:
-        """The result of `function` in a process. Function, arguments and result must be picklable. Where there are
-        several processes, one is kept free of calls that may take long. Raises the ApiError that it raises there."""
-        async with self._line.turn(user_id, is_long=is_long):
-            helper = self._free.pop()
-            try:
-                answer = await helper.call(_attempt, function, args)
-            finally:
-                self._free.append(helper)  # the next call takes a process that has started
+        """The result of `function` in a process. Function, arguments and result must be picklable. Raises the ApiError
+        that it raises there."""
+        if self._warming is None and self._line.is_busy_with_others(user_id) and not self._helpers[-1].is_warm:
+            self._warming = asyncio.create_task(self._helpers[-1].call(_attempt_nothing))
+        async with self._line.turn(user_id, is_long=is_long) as place:
+            answer = await self._helpers[place].call(_attempt, function, args)
         if isinstance(answer, _Refused):
             raise answer.kind(answer.detail, errors=answer.errors)
         result: T = answer
@@ -44,6 +47,10 @@ class Apart:
         """End the processes."""
         for helper in self._helpers:
             helper.close()
+
+
+def _attempt_nothing() -> None:
+    pass
 
 
 def _attempt(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:

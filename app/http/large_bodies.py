@@ -1,8 +1,8 @@
 """Large bodies are read and checked in processes apart: each takes up to seconds, in which Pydantic lets no other
 thread of its process run.
 
-The bodies of users take turns at two processes, and a user has one of them at most. One is kept free of bodies of more
-than half a megabyte: none of up to that size waits for one of sixteen, which may have millions of numbers.
+The bodies of users take turns at two processes, of which a user has one at most. Bodies of more than half a megabyte
+have the second one alone: none of up to that size waits for one of sixteen, which may have millions of numbers.
 """
 
 import asyncio

@@ -31,9 +31,10 @@ def test_who_gives_up_holds_up_nobody() -> None:
     assert asyncio.run(served([1, 2], cancelled=[0])) in ([2], [1, 2])
 
 
-def test_of_two_places_a_user_has_one_and_long_requests_have_one() -> None:
+def test_of_two_places_a_user_has_one_and_long_requests_have_the_second() -> None:
     async def run() -> None:
-        line, begun, ends = RoundRobin(at_once=2), list[str](), dict[str, asyncio.Event]()
+        lent = False
+        line, begun, ends = RoundRobin(2, lambda: lent), list[str](), dict[str, asyncio.Event]()
 
         async def ask(name: str) -> None:
             ends[name] = asyncio.Event()
@@ -50,12 +51,20 @@ def test_of_two_places_a_user_has_one_and_long_requests_have_one() -> None:
             begun.clear()
             return new
 
-        tasks = [asyncio.create_task(ask(name)) for name in ("a long", "a short", "b long", "b short", "c short")]
-        assert await begun_after() == ["a long", "b short"]
-        assert await begun_after("b short") == ["c short"]
-        assert await begun_after("c short") == []
-        assert await begun_after("a long") == ["a short", "b long"]
-        await begun_after("a short", "b long")
+        tasks = [asyncio.create_task(ask(name)) for name in ("a long", "a", "b long", "b", "c")]
+        assert await begun_after() == ["a long", "b"]
+        assert line.is_busy_with_others(ord("d"))
+        assert not line.is_busy_with_others(ord("a"))
+        assert await begun_after("b") == ["c"]
+        assert await begun_after("a long") == ["b long"]
+        assert await begun_after("c") == ["a"]
+        tasks += [asyncio.create_task(ask("d"))]
+        assert await begun_after("b long") == []
+        assert await begun_after("a") == ["d"]
+        lent = True
+        tasks += [asyncio.create_task(ask("e"))]
+        assert await begun_after() == ["e"]
+        await begun_after("d", "e")
         assert all(task.done() for task in tasks)
 
     asyncio.run(run())
