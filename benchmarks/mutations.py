@@ -1,11 +1,12 @@
 """Damaged files, thousands of them: `python -m benchmarks.mutations --mutations 20000`.
 
-Each mutation is one of 26 seed files with some bits, bytes or stretches changed. A child of a slot, which is a process
+Each mutation is one of 30 seed files with some bits, bytes or stretches changed. A child of a slot, which is a process
 of its own with a limit, opens it as a job would and adds up its elements, and dies or takes too much memory, or not. A
 value that changes without an error is counted: where the format has a checksum of what was changed there may be none.
 """
 
 import argparse
+import gzip
 import json
 import os
 import random
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import numcodecs
 import numpy as np
 import pyarrow as pa
 import zarr
@@ -73,6 +75,24 @@ def _text(path: Path) -> None:
     path.write_text("x,w\n" + "".join(f"{value},w{value > 0}\n" for value in _VALUES.tolist()))
 
 
+def _quoted(path: Path) -> None:
+    rows = "".join(f'"{value}","w ""{value > 0}"""\n' for value in _VALUES.tolist())
+    path.write_text(f'"x","w"\n{rows}')
+
+
+def _packed_text(path: Path) -> None:
+    """Text within a frame of gzip, which has a checksum, or of zstd, which has one here."""
+    text = "x,w\n" + "".join(f"{value},w{value > 0}\n" for value in _VALUES.tolist())
+    packed = gzip.compress if path.suffix == ".gz" else numcodecs.Zstd(checksum=True).encode
+    path.write_bytes(packed(text.encode()))
+
+
+def _packed_hdf5(path: Path) -> None:
+    with h5py.File(path, "w") as file:
+        stored = file.create_dataset("x", data=np.round(_VALUES * 50).astype(np.int16).reshape(60, 50), chunks=(9, 11))
+        stored.attrs.update(scale_factor=0.02, add_offset=1.5, _FillValue=np.int16(-1))
+
+
 def _json_lines(path: Path) -> None:
     path.write_text("".join(f'{{"x": {value}, "w": "w{value > 0}"}}\n' for value in _VALUES.tolist()))
 
@@ -118,6 +138,10 @@ SEEDS: dict[str, Seed] = {
     "plain.csv": Seed(_text, {**_COLUMN, "filter": {"op": "==", "column": "w", "value": "wTrue"}}),
     "utf-16.csv": Seed(_semicolons, {**_COLUMN, "filter": {"op": "==", "column": "w", "value": "wTrue"}}),
     "plain.jsonl": Seed(_json_lines, {**_COLUMN, "filter": {"op": "==", "column": "w", "value": "wTrue"}}),
+    "quoted.csv": Seed(_quoted, {**_COLUMN, "filter": {"op": "==", "column": "w", "value": 'w "True"'}}),
+    "text.csv.gz": Seed(_packed_text, _COLUMN, checked=True),
+    "text.csv.zst": Seed(_packed_text, _COLUMN, checked=True),
+    "packed.h5": Seed(_packed_hdf5, _ARRAY),
     "plain.npy": Seed(lambda path: np.save(path, _VALUES), _ARRAY),
     "three.npz": Seed(
         lambda path: np.savez_compressed(path, x=_VALUES, y=_VALUES, z=_VALUES), {**_ARRAY, "array": "y"}, True
