@@ -85,7 +85,8 @@ def reduce_groups(
     began = working_s()
     counts = counts - streamed.fold.omitted_counts()
     kept = streamed.fold.states(counts) if states else ()
-    made, counts = streamed.fold.values(counts), np.repeat(counts, listed)
+    made = streamed.fold.values(counts)
+    counts = counts if listed == 1 else np.repeat(counts, listed)
     values = defined(op, dtypes[0], made, counts, asked.operands.ddof)
     if turned:
         order = np.arange(outputs).reshape(result_shape[::-1]).transpose().reshape(-1)  # axes were read in reverse

@@ -248,6 +248,8 @@ class ExactSums:
         self._calls = 0
 
     def merge(self, other: "ExactSums") -> None:
+        if not other.used.any():  # its rows were rounded when they were added
+            return
         self.used |= other.used
         self._flags |= other._flags
         if other._levels is not None:
