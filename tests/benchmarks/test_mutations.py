@@ -26,7 +26,7 @@ def test_a_few_mutations_of_each_file_end_no_child(tmp_path: Path) -> None:
     )
     rows = json.loads(into.read_text())
     assert [row["file"] for row in rows] == list(SEEDS)
-    assert len(SEEDS) == 26
+    assert len(SEEDS) == 30
     for row in rows:
         assert not [name for name in row if name.startswith(("death", "unforeseen"))]
         assert row["most_mib"] <= MOST_MIB
