@@ -68,6 +68,7 @@ def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult
         update={
             "op": row.name,
             "value": value,
+            "fraction": None,
             "hex": hex_of(value),
             "dtype": dtype,
             "count": state.count,

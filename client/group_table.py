@@ -7,6 +7,7 @@ from pydantic import Field
 
 from warpfold.client.answer import Answer, Timings
 from warpfold.contract.artefact import Artefact
+from warpfold.contract.exact_forms import FractionText
 from warpfold.contract.json_value import JsonValue, KeyValue
 from warpfold.contract.wording import number_of
 from warpfold.kernels.machine.extras import bringing, install
@@ -40,6 +41,7 @@ class GroupValues(Answer):
     hex: tuple[str | None, ...] | None
     counts: tuple[int, ...] | None
     words: tuple[str | None, ...] | None = None
+    fractions: tuple[FractionText | None, ...] | None = None
     nans: tuple[int, ...] | None = None
 
 
@@ -146,4 +148,6 @@ def _column(column: GroupValues) -> "GroupColumn":
     missing = np.array([value is None for value in listed], np.bool_)
     values = present.astype(np.float64) if present.dtype.kind in "fV" else present
     counts = np.array(column.counts or (), np.int64)
-    return GroupColumn(column.name, column.op, column.dtype, values, missing, counts, words=column.words)
+    return GroupColumn(
+        column.name, column.op, column.dtype, values, missing, counts, words=column.words, fractions=column.fractions
+    )

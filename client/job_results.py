@@ -12,6 +12,7 @@ from warpfold.client.answer import Answer, Timings
 from warpfold.client.group_table import GroupbyResult, MergeResult
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.dialect_view import DialectView
+from warpfold.contract.exact_forms import FractionText
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.time_view import TimeView
 from warpfold.contract.wording import number_of
@@ -52,9 +53,9 @@ def in_words(value: "Value | complex | None", decimal: str | None, time: "TimeVa
 
 class ReduceResult(Answer):
     """The value of a reduction, exactly in `hex` too; `state` is the accumulator in base64, for `Client.merge`.
-    `decimal` is the exact value of a column of decimals in full, and `time` has that of instants and durations in
-    words. A value is None where a null propagates. `notice` says what to know about how the elements were read, such as
-    chunks that were not in a file."""
+    `decimal` is the exact value of a column of decimals in full, `fraction` a mean of them or of integers exactly, and
+    `time` has that of instants and durations in words. A value is None where a null propagates. `notice` says what to
+    know about how the elements were read, such as chunks that were not in a file."""
 
     value: JsonValue | JsonComplex | None
     hex: str | ComplexHex | None
@@ -69,6 +70,7 @@ class ReduceResult(Answer):
     provenance: dict[str, Any] = Field(default_factory=dict)
     state: str | None
     decimal: str | None = None
+    fraction: FractionText | None = None
     time: TimeView | None = None
     nulls: int = 0
     notice: str | None = None
@@ -91,6 +93,7 @@ class ReduceResult(Answer):
             [
                 ("value", repr(self.value)),
                 ("decimal", self.decimal),
+                ("fraction", None if self.fraction is None else str(self.fraction)),
                 ("time", None if self.time is None else self.time.iso),
                 ("hex", None if self.hex is None else str(self.hex)),
                 ("dtype", self.dtype),
@@ -114,6 +117,7 @@ class ReduceArrayResult(Answer):
     count: int
     counts: tuple[int, ...] | None
     decimal: tuple[str | None, ...] | None = None
+    fraction: tuple[FractionText | None, ...] | None = None
     time: tuple[TimeView | None, ...] | None = None
     artefact: Artefact | None = None
     op: str

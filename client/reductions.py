@@ -130,7 +130,7 @@ def reduce(
 
 def _with_nulls(result: ReduceResult, nulls: int, *, null: bool) -> ReduceResult:
     """The result of the elements that are values, with the number of nulls, which may make the value `null`."""
-    gone = {"value": None, "hex": None, "decimal": None, "time": None, "state": None} if null else {}
+    gone = {"value": None, "hex": None, "decimal": None, "fraction": None, "time": None, "state": None} if null else {}
     return result.model_copy(update={"nulls": nulls, **gone})
 
 

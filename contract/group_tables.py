@@ -6,6 +6,7 @@ from pydantic import Field
 from pydantic.config import JsonDict
 
 from warpfold.contract.artefact import Artefact
+from warpfold.contract.exact_forms import FractionsField
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.groupings import MOST_RESULTS
 from warpfold.contract.inputs import InputView
@@ -56,6 +57,7 @@ class GroupValues(Frozen):
         description="The values in words: decimals with all their digits, where `values` has the nearest float64; or "
         "instants and durations in ISO 8601, where `values` has the integers.",
     )
+    fractions: FractionsField = None
 
 
 _OF_EVERY = ("correctly_rounded", "backend", "device", "timings", "provenance")

@@ -190,4 +190,5 @@ def _values(name: str | None, column: GroupColumn) -> GroupValues:
         counts=tuple(column.counts.tolist()),
         nans=None if column.nans is None else tuple(column.nans.tolist()),
         words=column.words,
+        fractions=column.fractions,
     )

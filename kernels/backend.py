@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,8 @@ class Reduction:
     or generating and moving the data, `kernel_ms` the reduction itself (device time by events on a GPU). `prepare_ms`
     is in neither: it is the time to compile and load kernels that the backend had not run before, and 0 where it had
     run them all. `stages` is None where a backend tells no stages apart. `decimal` is the value of decimals in full,
-    and `time` that of instants and durations in words. Of a complex value `value` is the real part, and `imaginary` the
+    and `time` that of instants and durations in words; `fraction` is a mean or a quantile of
+    decimals exactly. Of a complex value `value` is the real part, and `imaginary` the
     other one. `null` says that a null is among the elements and propagates: then there is no
     value, whatever stands there.
     """
@@ -90,6 +92,7 @@ class Reduction:
     stages: Stages | None = None
     decimal: str | None = None
     time: TimeValue | None = None
+    fraction: Fraction | None = None
     imaginary: float | None = None
     null: bool = False
 
@@ -102,7 +105,8 @@ class GroupedReduction:
     Those of windows come as arrays of any dtype, masked where one is missing. `listed` has them as a tuple in any case.
     `counts` says how many elements entered each. `kernel` names the compiled loops that the shape chose. `states` has
     the exact states of all values where they were asked for: of the sums, or of the sums and the sums of squares that a
-    variance has. `decimals` are the values of decimals in full, and `times` those of instants and durations in words.
+    variance has. `decimals` are the values of decimals in full, `fractions` means and quantiles of them, and `times`
+    instants and durations in words.
     The other fields are those of `Reduction`.
     """
 
@@ -121,6 +125,7 @@ class GroupedReduction:
     states: tuple[StateColumn, ...] = ()
     decimals: tuple[str | None, ...] | None = None
     times: tuple[TimeValue | None, ...] | None = None
+    fractions: tuple[Fraction | None, ...] | None = None
 
     def listed(self) -> tuple[Value | None, ...]:
         """The values as Python has them."""

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from math import prod
 from typing import cast
@@ -11,9 +12,9 @@ from warpfold.kernels.backend import Device, GroupedReduction, Progress, Reducti
 from warpfold.kernels.catalog import WINDOWS
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.keyed_totals import group_by_totals
-from warpfold.kernels.lowering.reducing import lowered
+from warpfold.kernels.lowering.reducing import exact_total, lowered
 from warpfold.kernels.lowering.totals import made_of_totals, of_totals
-from warpfold.kernels.ops import NanPolicy, Op, op_named
+from warpfold.kernels.ops import Finish, NanPolicy, Op, op_named
 from warpfold.kernels.ops.weights import Weighting
 from warpfold.kernels.parts.blocks import blocks, by_position, most_of_block
 from warpfold.kernels.parts.keyed import GroupPlan, GroupTable, KeyedSource
@@ -86,7 +87,11 @@ class Backend(ABC):
             source=source, op=row, other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
             weights=weights, weighting=weighting,
         )  # fmt: skip
-        return self.answer(query, progress)
+        answer = self.answer(query, progress)
+        if row.finish is Finish.MEAN and answer.state is not None and weights is None and not source.dtype.is_float:
+            total = Fraction(exact_total(row, answer.value, answer.state))
+            return replace(answer, fraction=total / answer.count)
+        return answer
 
     def reduce_groups(
         self,

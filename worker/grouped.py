@@ -134,6 +134,7 @@ def success_of(
         values=values,
         hex=hexes if real else None,
         decimal=reduction.decimals,
+        fraction=reduction.fractions,
         time=None if reduction.times is None else tuple(map(TimeView.of, reduction.times)),
         dtype=reduction.dtype,
         count=done.count,

@@ -114,7 +114,7 @@ def print_array(client: "Client", job: "LiveJob", to: Path | None) -> None:
     elif to.suffix.lower() == ".csv":
         values, counts = result.values or (), result.counts or ()
         columns = {"value": values, "hex": result.hex or (None,) * len(values), "count": counts}
-        write_csv(to, result.shape, columns | words_of(result.decimal, result.time))
+        write_csv(to, result.shape, columns | words_of(result.decimal, result.time, result.fraction))
     else:
         write_array(result.to_numpy(), to, of_windows=result.kernel == "rolling")
     where = result.device.get("name", result.backend)
@@ -172,10 +172,14 @@ def write_csv(to: Path, shape: Sequence[int], columns: Mapping[str, Sequence[obj
 
 
 def words_of(
-    decimals: Sequence[str | None] | None, times: "Sequence[TimeView | TimeValue | None] | None"
+    decimals: Sequence[str | None] | None,
+    times: "Sequence[TimeView | TimeValue | None] | None",
+    fractions: Sequence[object] | None,
 ) -> dict[str, Sequence[object]]:
-    """The columns of decimals and of times, where the values are any."""
+    """The columns of decimals, of fractions and of times, where the values are any."""
     words: dict[str, Sequence[object]] = {} if decimals is None else {"decimal": decimals}
+    if fractions is not None:
+        words["fraction"] = fractions
     if times is not None:
         words["time"] = [None if time is None else time.iso for time in times]
     return words

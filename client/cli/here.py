@@ -16,7 +16,7 @@ from warpfold.client.cli.arrays import ArrayRequest, read_array, read_first
 from warpfold.client.cli.backends import RunOptions
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.groups import print_values, say_how, words_of, write_array, write_csv
-from warpfold.client.cli.values import described, fingerprinted, left_out, number_of_files
+from warpfold.client.cli.values import described, exactly, fingerprinted, left_out, number_of_files
 from warpfold.client.groups import op_of, parameters_in
 from warpfold.client.job_results import in_words
 from warpfold.client.value_arrays import meant_from
@@ -136,6 +136,7 @@ def _to_value(
     typer.echo(in_words(value, result.decimal, result.time))
     output.say(
         f"{described(result)}; this machine"
+        + exactly(result.fraction)
         + left_out(nulls, source, null=null)
         + number_of_files(source)
         + output.read_by(source.dialects)
@@ -153,6 +154,7 @@ def _document(result: Reduction, value: Value | complex | None, nulls: int, sour
         "hex": digits.model_dump() if isinstance(digits, ComplexHex) else digits,
         **({} if time is None else {"time": time.model_dump(mode="json")}),
         **({"decimal": result.decimal} if result.decimal else {}),
+        **({"fraction": str(result.fraction)} if result.fraction is not None else {}),
         "op": result.op,
         "dtype": result.dtype,
         "count": result.count,
@@ -204,7 +206,7 @@ def _to_array(
     if to is not None and to.suffix.lower() == ".csv":
         hexes = [None if value is None else hex_of(value) for value in result.listed()]
         columns = {"value": result.listed(), "hex": hexes, "count": result.counted()}
-        write_csv(to, result.shape, columns | words_of(result.decimals, result.times))
+        write_csv(to, result.shape, columns | words_of(result.decimals, result.times, result.fractions))
     elif to is not None:
         array_here = meant_from(result.listed(), result.shape, result.dtype, result.decimals, result.times)
         write_array(array_here, to, of_windows="window" in fields)
@@ -218,6 +220,8 @@ def _to_array(
 def _meant(result: GroupedReduction) -> dict[str, Any]:
     """The fields of a document that only decimals and times have."""
     fields: dict[str, Any] = {} if result.decimals is None else {"decimal": list(result.decimals)}
+    if result.fractions is not None:
+        fields["fraction"] = [None if fraction is None else str(fraction) for fraction in result.fractions]
     if result.times is not None:
         views = map(TimeView.of, result.times)
         fields["time"] = [None if view is None else view.model_dump(mode="json") for view in views]

@@ -11,6 +11,8 @@ from warpfold.contract.timings import bound_in_words
 from warpfold.contract.wording import number_of
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
     from warpfold.client.models import Job
     from warpfold.contract.inputs import InputView
     from warpfold.kernels.backend import Reduction
@@ -29,6 +31,7 @@ def print_value(job: "Job", *, fingerprint: bool) -> None:
         f"{described(result)}; {where}, {result.timings.words}"
         + (f", {bound}" if bound else "")
         + (f"; {_digits(result.hex)}" if result.hex else "")
+        + exactly(result.fraction)
         + left_out(result.nulls, result.input, null=result.value is None)
         + number_of_files(result.input)
         + output.noticed(result.notice)
@@ -40,6 +43,11 @@ def described(result: "Reduction | ReduceResult") -> str:
     """A phrase that says what a value is, and how it was rounded."""
     rounded = "correctly rounded" if result.correctly_rounded else "not correctly rounded"
     return f"{result.op} of {number_of('element', result.count)} as {result.dtype}, {result.strategy}, {rounded}"
+
+
+def exactly(fraction: "Fraction | None") -> str:
+    """A phrase with a value that is a fraction."""
+    return "" if fraction is None else f"; exactly {fraction}"
 
 
 def fingerprinted(fingerprint: str | None) -> str:

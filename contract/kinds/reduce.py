@@ -20,6 +20,7 @@ from warpfold.contract.beside import (
     check_weights,
 )
 from warpfold.contract.brief_reduction import BriefReduceSpec
+from warpfold.contract.exact_forms import DecimalField, DecimalsField, FractionField, FractionsField
 from warpfold.contract.fields import OpName, ReduceBackendName, StrategyName
 from warpfold.contract.folders import Folders
 from warpfold.contract.frozen import Frozen
@@ -300,12 +301,8 @@ class ReduceResult(Frozen):
         description="The value, or each part of a complex value, as Python's float.hex prints it; null for integers "
         "and bools, and where `value` is null."
     )
-    decimal: str | None = Field(
-        None,
-        exclude_if=lambda decimal: decimal is None,
-        description="The exact value of a column of decimals, with all its digits; `value` is the float64 nearest to "
-        "it. A mean or a quantile has it where the request asks for `digits`, and is rounded to so many.",
-    )
+    decimal: DecimalField = None
+    fraction: FractionField = None
     time: TimeView | None = Field(
         None,
         exclude_if=lambda time: time is None,
@@ -355,11 +352,8 @@ class ReduceArrayResult(Frozen):
         description="The values as Python's float.hex prints them; null for integers and bools, and where `values` is "
         "null."
     )
-    decimal: tuple[str | None, ...] | None = Field(
-        None,
-        exclude_if=lambda decimal: decimal is None,
-        description="The exact values of decimals in full, of which `values` are the nearest float64.",
-    )
+    decimal: DecimalsField = None
+    fraction: FractionsField = None
     time: tuple[TimeView | None, ...] | None = Field(
         None,
         exclude_if=lambda time: time is None,

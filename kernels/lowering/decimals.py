@@ -29,7 +29,7 @@ full."""
 class Decimals(Meaning):
     """Each element stands for itself · 10**−`scale`. Ops that are sums, means, extremes and quantiles of elements, and
     those that choose an element, take decimals, and those that only ask which elements are zero. A mean or a quantile,
-    which may have no end, is shown to so many significant `digits`, to nearest, ties to even; else not at all."""
+    which may have no end, is a fraction, and is shown to so many significant `digits`, to nearest, ties to even."""
 
     scale: int
     digits: int | None = None
@@ -53,7 +53,8 @@ class Decimals(Meaning):
         value = round_ratio(true.numerator, true.denominator, 0, DTYPES["float64"])
         if not mean and units.denominator == 1:
             return Meant(value, "float64", in_full(units.numerator, self.scale))
-        return Meant(value, "float64", None if self.digits is None else to_digits(true, self.digits))
+        shown = None if self.digits is None else to_digits(true, self.digits)
+        return Meant(value, "float64", shown, fraction=true)
 
 
 def with_digits(source: Elements, digits: int) -> Elements:

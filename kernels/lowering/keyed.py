@@ -94,6 +94,7 @@ def _meant_column(meaning: Meaning, asked: Aggregation, columns: Sequence[GroupC
     known = [0 if each is None else each.value for each in meant]
     dtype = meaning.meant(asked.op, (0,), 1, 0).dtype
     words = tuple(None if each is None else each.words for each in meant)
+    fractions = tuple(None if each is None else each.fraction for each in meant)
     return replace(
         column,
         op=asked.op.name,
@@ -101,4 +102,5 @@ def _meant_column(meaning: Meaning, asked: Aggregation, columns: Sequence[GroupC
         values=np.array(known, np.float64) if dtype in DTYPES else whole_numbers([int(value) for value in known]),
         missing=missing,
         words=words if any(word is not None for word in words) or dtype not in DTYPES else None,
+        fractions=fractions if any(fraction is not None for fraction in fractions) else None,
     )

@@ -22,12 +22,14 @@ Total = int | Fraction | float
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """A value and the name of its dtype, beside its other forms: decimals in full, and times in words."""
+    """A value and the name of its dtype, beside its other forms: decimals in full, what may have no end as a fraction,
+    and times in words."""
 
     value: Value
     dtype: str
     decimal: str | None = None
     time: TimeValue | None = None
+    fraction: Fraction | None = None
 
     @property
     def words(self) -> str | None:

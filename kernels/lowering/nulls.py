@@ -80,7 +80,7 @@ def with_nulls(reduction: Reduction, sources: Sequence[Elements]) -> Reduction:
     if len(sources) > 1:  # a pair may have two
         nulls = sum(int(np.count_nonzero(piece)) for piece in in_order(truths_of(*sources), _PIECE))
     count = max(0, reduction.count - nulls)
-    return replace(reduction, null=True, count=count, state=None, decimal=None, time=None)
+    return replace(reduction, null=True, count=count, state=None, decimal=None, time=None, fraction=None)
 
 
 def without_values_of_nulls(reduction: GroupedReduction, nulls: NDArray[np.int64]) -> GroupedReduction:
@@ -93,6 +93,7 @@ def without_values_of_nulls(reduction: GroupedReduction, nulls: NDArray[np.int64
         counts=np.maximum(0, np.asarray(reduction.counts, np.int64) - nulls),
         decimals=_without(reduction.decimals, nulls),
         times=_without(reduction.times, nulls),
+        fractions=_without(reduction.fractions, nulls),
     )
 
 

@@ -238,9 +238,12 @@ def _put_back(answer: Reduction | GroupedReduction, values: Sequence[Meant | Non
     if isinstance(answer, Reduction):
         (value,) = values
         assert value is not None, "one value is there, or refused"
-        return replace(answer, value=value.value, state=None, decimal=value.decimal, time=value.time)
+        return replace(
+            answer, value=value.value, state=None, decimal=value.decimal, time=value.time, fraction=value.fraction
+        )
     decimals = tuple(None if each is None else each.decimal for each in values)
     times = tuple(None if each is None else each.time for each in values)
+    fractions = tuple(None if each is None else each.fraction for each in values)
     return replace(
         answer,
         values=tuple(None if each is None else each.value for each in values),
@@ -248,6 +251,7 @@ def _put_back(answer: Reduction | GroupedReduction, values: Sequence[Meant | Non
         states=(),
         decimals=decimals if any(decimal is not None for decimal in decimals) else None,
         times=times if any(time is not None for time in times) else None,
+        fractions=fractions if any(fraction is not None for fraction in fractions) else None,
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -160,9 +161,9 @@ PART_ROWS = 1 << 17
 class GroupColumn:
     """The values of an aggregation, one for each group: floats as float64, integers as int64, uint64 or Python
     integers. Where `missing` is set, the value is missing. `counts` says how many elements entered each, and `nans` how
-    many NaNs were left out, if that is known. `dtype` is the
-    name of a dtype, or "integer". `states` are the exact states of the sums where they were asked for, and for a
-    variance those of the sums of squares, too. `words` are decimals in full, or instants and durations in ISO 8601."""
+    many NaNs were left out, if that is known. `dtype` is the name of a dtype, or "integer". `states` are the exact
+    states of the sums where they were asked for, and for a variance those of the sums of squares, too. `words` are
+    decimals in full, or instants and durations in ISO 8601, and `fractions` means and quantiles of decimals exactly."""
 
     name: str
     op: str
@@ -172,6 +173,7 @@ class GroupColumn:
     counts: NDArray[np.int64]
     states: tuple[StateColumn, ...] = ()
     words: tuple[str | None, ...] | None = None
+    fractions: tuple[Fraction | None, ...] | None = None
     nans: NDArray[np.int64] | None = None
 
     def listed(self, most: int | None = None) -> list[Value | None]:
@@ -189,6 +191,7 @@ class GroupColumn:
             counts=self.counts[order],
             states=tuple(column.taken(order) for column in self.states),
             words=None if self.words is None else tuple(self.words[at] for at in order.tolist()),
+            fractions=None if self.fractions is None else tuple(self.fractions[at] for at in order.tolist()),
             nans=None if self.nans is None else self.nans[order],
         )
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from warpfold.client import (
     Client,
     ExactState,
     JobFailed,
+    ReduceArrayResult,
     ReduceResult,
     Refused,
 )
@@ -146,6 +148,16 @@ def test_a_column_of_decimals_is_added_exactly(client: Client, tmp_path: Path) -
     pyarrow.parquet.write_table(pyarrow.table({"price": prices}), tmp_path / "sales.parquet")
     result = client.reduce(tmp_path / "sales.parquet", column="price")
     assert (result.value, result.decimal, result.dtype, result.nulls) == (0.3, "0.30", "float64", 1)
+    assert result.fraction is None
+    mean = client.reduce(tmp_path / "sales.parquet", "mean", column="price")
+    assert (mean.fraction, mean.decimal) == (Fraction(3, 20), None)
+    assert mean.model_dump(mode="json")["fraction"] == "3/20"
+    assert client.reduce([1, 2, 4], "mean").fraction == Fraction(7, 3)
+    assert client.reduce([1.0, 2.0, 4.0], "mean").fraction is None
+    job = client.submit_reduce(tmp_path / "sales.parquet", "mean", column="price", segments=1, null_policy="propagate")
+    rows = job.wait().result
+    assert isinstance(rows, ReduceArrayResult)
+    assert rows.fraction == (Fraction(1, 10), Fraction(1, 5), None)
     with pytest.raises(JobFailed, match="var takes no decimals so far"):
         client.reduce(tmp_path / "sales.parquet", "var", column="price")
 

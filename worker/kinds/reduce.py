@@ -78,6 +78,7 @@ def _success(
         value=None if null else value,
         hex=None if null else hex_of(value),
         decimal=reduction.decimal,
+        fraction=reduction.fraction,
         time=TimeView.of(reduction.time),
         dtype=reduction.dtype,
         count=reduction.count,

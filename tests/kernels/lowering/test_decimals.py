@@ -161,7 +161,7 @@ def test_a_mean_has_as_many_digits_as_are_wanted(tmp_path: Path, made: Any, true
     with written(tmp_path / "x", made, "file") as source:
         wanted = with_digits(source, digits)
         result = CpuBackend().reduce(wanted, "mean")
-        assert (result.decimal, result.value) == (want, float(true))
+        assert (result.decimal, result.value, result.fraction) == (want, float(true), true)
 
 
 def test_floats_and_times_have_no_digits() -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,11 @@ def test_means_of_integers_and_decimals_have_digits_in_words(root: Path, grouped
         "d_mean": ("0.13333333333333333333", None), "d_sum": ("0.4", "0.0"), "d_median": ("0.1", None),
     }  # fmt: skip
     assert columns(result)["n_sum"] == [5, 7]
+    fractions = {column.name: column.fractions for column in result.columns}
+    assert fractions["n_mean"] == (Fraction(5, 3), Fraction(7))
+    assert fractions["d_mean"] == (Fraction(2, 15), None)
+    assert fractions["n_sum"] is fractions["d_sum"] is None
+    assert result.model_dump(mode="json")["columns"][0]["fractions"] == ["5/3", "7"]
 
 
 @pytest.mark.parametrize(
