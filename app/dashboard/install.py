@@ -12,6 +12,7 @@ from warpfold.app.dashboard.pages import (
     admin,
     batches,
     compare,
+    docs,
     job,
     jobs,
     new_batch,
@@ -34,7 +35,7 @@ def install(app: FastAPI, settings: Settings) -> None:
     app.state.dashboard = Shared(PollCache(KEPT_S), VegaBundle(settings.data_dir / "cache"))
     app.include_router(_assets)
     # `/jobs/new` comes before `/jobs/{id}`, which would take it for an id; and so with batches.
-    for module in (account, now, jobs, new_job, job, new_batch, batches, compare, results, presets, admin):
+    for module in (account, now, jobs, new_job, job, new_batch, batches, compare, results, presets, admin, docs):
         app.include_router(module.router)
     others, problems = app.exception_handlers[HTTPException], app.exception_handlers[ApiError]
 

@@ -10,7 +10,7 @@ from tests.support.window import Window
 
 Windows = Callable[[str | None], Window]
 
-PAGES = ("/", "/jobs", "/jobs/new", "/results", "/compare", "/presets", "/presets/p05-three-numbers")
+PAGES = ("/", "/jobs", "/jobs/new", "/results", "/compare", "/presets", "/presets/p05-three-numbers", "/docs")
 PAYLOAD = '"><script>alert(1)</script>'
 
 
