@@ -11,7 +11,14 @@ from platformdirs import user_config_path
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
-from warpfold.app.setting_sources import FileOfSettings, FilesOfSecrets, origin_of
+from warpfold.app.setting_sources import (
+    PREFIX,
+    FileOfSettings,
+    FilesOfSecrets,
+    origin_of,
+    unknown_settings,
+    wrong_settings,
+)
 from warpfold.app.setting_types import (
     FileOfPlaces,
     ListOfFolders,
@@ -21,7 +28,6 @@ from warpfold.app.setting_types import (
     SchedulerAddress,
     SharedSecret,
 )
-from warpfold.app.variables import PREFIX, unknown_settings, wrong_settings
 from warpfold.contract.folders import ArtefactFolder, DatasetCache, Folders
 from warpfold.contract.places import places_in
 from warpfold.contract.settings_file import settings_file

@@ -106,6 +106,12 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
             "Replace the token by a new one; the old one is useless at once. The new one is kept where the old one "
             "was, or printed where that was given by a variable.",
         ),
+        "mcp": Row(
+            "mcp_server",
+            "Server",
+            "Serve the Model Context Protocol on standard input and output: an assistant can submit jobs and read "
+            "results.",
+        ),
         "settings": Row(
             "setting_values",
             "Server",
