@@ -22,3 +22,12 @@ def test_names_are_neutralised_and_pieces_are_taken_once() -> None:
     text.add(zip(cells(["@a", None]), cells([-1, 2]), strict=True))
     assert text.taken() == b"'=name,n\r\n'@a,-1\r\n,2\r\n"
     assert text.taken() == b""
+
+
+def test_numbers_by_columns_are_written_as_rows_are() -> None:
+    values = [1.5, -2.0, 1e-300, float("nan"), float("-inf")]
+    hexes, counts = [value.hex() for value in values], [3, 0, 10**20, 1, 2]
+    rows, columns = CsvText(["a"], begun=True), CsvText(["a"], begun=True)
+    rows.add(zip(values, hexes, counts, strict=True))
+    columns.add_numbers([map(repr, values), hexes, map(str, counts)])
+    assert columns.taken() == rows.taken()
