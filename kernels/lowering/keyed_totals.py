@@ -29,6 +29,7 @@ from warpfold.kernels.parts.keyed import (
     KeyedRows,
     KeyedSource,
     column_of,
+    column_of_counts,
     needed_count,
 )
 from warpfold.kernels.query import ByKey
@@ -73,7 +74,7 @@ class _Totals:
         """The groups with all values."""
         others = [asked for asked in self.plan.aggregations if asked.op.terms is not Terms.TOTALS]
         plain = [
-            Aggregation(op_named(PLAIN_TOTALS[total]), column, f"{total} of {column}")
+            Aggregation(op_named(PLAIN_TOTALS[total]), column, f"{total} of {column}", state_only=True)
             for column, total in self.wanted
             if total in PLAIN_TOTALS
         ]
@@ -116,7 +117,8 @@ class _Totals:
         made = list(asked)
         for key in classes:
             for _ in range(self.expansions[key].width):
-                made.append(Aggregation(op_named("sum"), first + len(made) - len(asked), f"{key[1]} {len(made)}"))
+                column, name = first + len(made) - len(asked), f"{key[1]} {len(made)}"
+                made.append(Aggregation(op_named("sum"), column, name, state_only=True))
         beside = len(made) - len(asked)
         if beside:
             names = [source.column_names[key[0]] for key in classes for _ in range(self.expansions[key].width)]
@@ -154,9 +156,12 @@ class _Totals:
         keys, dtype = [(asked.column, total) for total in asked.op.totals], self.source.dtypes[asked.column]
         own, terms = counts[keys[0]], [states[key] for key in keys]
         finish = ValueFinish(asked.op, asked.op.result_dtype(dtype), asked.ddof)
-        needed = max(needed_count(asked, self.plan.min_count), 1)
-        values = np.where(own >= needed, finish.values_of_totals(terms, np.where(own >= needed, own, 0)), np.nan)
-        made = column_of(asked, dtype, values, own, self.plan.min_count)
+        if asked.state_only:
+            made = column_of_counts(asked, dtype, own)
+        else:
+            needed = max(needed_count(asked, self.plan.min_count), 1)
+            values = np.where(own >= needed, finish.values_of_totals(terms, np.where(own >= needed, own, 0)), np.nan)
+            made = column_of(asked, dtype, values, own, self.plan.min_count)
         if not self.plan.states:
             return made
         kept = (StateColumn.of_bytes([state.to_bytes() for state in each]) for each in terms)

@@ -21,7 +21,7 @@ from warpfold.kernels.ops import NanPolicy, NullPolicy, Op, Value
 from warpfold.kernels.ops.empties import with_empties
 from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.state_tables import TableOfStates
-from warpfold.kernels.source import Source
+from warpfold.kernels.source import Source, generator_of
 from warpfold.kernels.sources.sequential import FileCount, Remote, Tally
 
 MOST_GROUPS = 1_000_000
@@ -30,12 +30,14 @@ MOST_GROUPS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Aggregation:
-    """An op of one of the columns; `name` is the name of the column of its values."""
+    """An op of one of the columns; `name` is the name of the column of its values. Of an op that adds up `state_only`
+    wants the states without the values, which then are missing."""
 
     op: Op
     column: int
     name: str
     ddof: int = 0
+    state_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,11 @@ class WholeColumns:
     key: Source
     columns: tuple[Source, ...]
     first: int = 0
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether devices make the rows themselves, so that none waits for them."""
+        return all(generator_of(source) is not None for source in (self.key, *self.columns))
 
     def parts(self) -> "Iterator[KeyedPart]":
         """The rows part by part, counted from 0."""
@@ -299,6 +306,12 @@ def column_of(asked: Aggregation, dtype: DType, values: NDArray[Any], counts: In
     missing = counts < needed_count(asked, min_count)
     values = with_empties(op, dtype, values, counts)
     return GroupColumn(asked.name, op.name, op.result_dtype(dtype), values, missing, counts)
+
+
+def column_of_counts(asked: Aggregation, dtype: DType, counts: Index) -> GroupColumn:
+    """The column of groups of `counts` elements whose states alone are wanted, still without them."""
+    missing = np.ones(counts.size, np.bool_)
+    return GroupColumn(asked.name, asked.op.name, asked.op.result_dtype(dtype), np.zeros(counts.size), missing, counts)
 
 
 def whole_numbers(values: Sequence[int]) -> NDArray[Any]:

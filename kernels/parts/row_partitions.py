@@ -31,7 +31,7 @@ def reduce_rows(
         raise InvalidInput(f"groups on a Dask cluster take no {meaning.name} so far; give the backend cpu", "backend")
     if plan.null_policy is NullPolicy.PROPAGATE:
         source, plan = with_columns_of_nulls(source, plan)
-    asked = list(plan.aggregations)
+    asked = [replace(each, state_only=True) if each.op.adds else each for each in plan.aggregations]
     beside: dict[int, int] = {}  # the aggregation by whose values a state is made, where these are not its own
     for at, each in enumerate(plan.aggregations):
         if not each.op.adds and (other := ops_of_parts(each.op)[-1]) != each.op.name:

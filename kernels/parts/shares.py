@@ -35,12 +35,17 @@ MOST_OF_SHARE = 1 << 25
 
 
 def group_shares(
-    members: Sequence[Backend], source: KeyedSource, plan: GroupPlan, progress: Progress | None = None
+    members: Sequence[Backend], source: KeyedSource, plan: GroupPlan, progress: Progress | None = None, least: int = 1
 ) -> GroupTable:
     """Reduce the rows of each group by all `members`, each of which reduces one share of the rows after another.
+    Generated rows go to so few members that each has `least`, and where that is one, without partial results.
 
     Raises what a member raises; of several errors, that of the first share that failed.
     """
+    if source.whole is not None and source.whole.is_generated:
+        members = members[: max(1, source.whole.key.count // least)]
+        if len(members) == 1:
+            return members[0].group_by(source, plan, progress)
     shares, done = shares_of(source, len(members)), JointProgress(max(1, source.likely), progress)
     reduced: dict[int, _Reduced] = {}
     failed: dict[int, Exception] = {}

@@ -41,9 +41,10 @@ def test_a_column_has_the_sum_and_the_extremes_of_its_fractions(
     made = numbers(dtype, nulls)
     table = pa.table({"x": pa.array(made, pa.type_for_alias(dtype)), "k": range(ROWS)})
     table_files.FORMATS[name](tmp_path / name, table, 700)
-    if "sv" in name and dtype == "float32":
+    in_text = name.partition(".")[2].startswith(("csv", "tsv", "jsonl"))
+    if in_text and dtype == "float32":
         pytest.skip("text has integers without a point, which float32 would round: they are refused")
-    options = {"dtype": dtype} if "sv" in name else {}
+    options = {"dtype": dtype} if in_text else {}
     kept = [Fraction(number) for number in made if number is not None]
     total = sum(kept, Fraction())
     row = DTYPES[dtype]

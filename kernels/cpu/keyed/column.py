@@ -21,7 +21,7 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.ops import NanPolicy, Op, Terms
 from warpfold.kernels.parts.grouping import Index
-from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupColumn, column_of, needed_count
+from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupColumn, column_of, column_of_counts, needed_count
 from warpfold.kernels.parts.partial import values_array
 
 
@@ -150,11 +150,14 @@ class ColumnFold:
         return self.counts(groups) + self._absent.counts(groups)
 
     def column(self, asked: Aggregation, groups: int, min_count: int, *, keep: bool = False) -> GroupColumn:
-        """The values of groups 1 … `groups`; with `keep`, their exact states, too."""
+        """The values of groups 1 … `groups`, unless states alone are wanted; with `keep`, their exact states, too."""
         op, counts = asked.op, self.counts(groups).copy()
-        missing = counts < needed_count(asked, min_count)
-        values = self._values(asked, op.result_dtype(self._dtype), groups, np.where(missing, 0, counts))
-        made = column_of(asked, self._dtype, values, counts, min_count)
+        if asked.state_only:
+            made = column_of_counts(asked, self._dtype, counts)
+        else:
+            missing = counts < needed_count(asked, min_count)
+            values = self._values(asked, op.result_dtype(self._dtype), groups, np.where(missing, 0, counts))
+            made = column_of(asked, self._dtype, values, counts, min_count)
         nans = None if self._nans is None else self._nans.counts(groups)
         return replace(made, states=self._states(op, groups, keep=keep), nans=nans)
 

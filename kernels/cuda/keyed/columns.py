@@ -4,6 +4,8 @@ What has a correctly rounded value on the GPU is rounded there. All else that ad
 exact states on the host, and these are finished as those of a CPU slot are.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,15 @@ from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.ops import OPS, Finish, NanPolicy, Op, Terms, terms_of
 from warpfold.kernels.parts.grouping import Index
-from warpfold.kernels.parts.keyed import PART_ROWS, Aggregation, GroupColumn, GroupPlan, column_of, whole_numbers
+from warpfold.kernels.parts.keyed import (
+    PART_ROWS,
+    Aggregation,
+    GroupColumn,
+    GroupPlan,
+    column_of,
+    column_of_counts,
+    whole_numbers,
+)
 from warpfold.kernels.parts.state_tables import StatesOf
 
 UPPER = "upper words of squares"
@@ -29,7 +39,8 @@ UPPER = "upper words of squares"
 
 
 class KeyedColumn:
-    """The groups of a column: CuPy arrays of its keys, of dtype `key`, and of its elements, of one length.
+    """The groups of a column, of which `asked` is wanted: CuPy arrays of its keys, of dtype `key`, and of its elements,
+    of one length.
 
     `keys` and `counts` are the keys of the groups, in their order, and how many elements each has; `omitted` says how
     many NaNs were left out of each, or is None. With `numbered`, keys are numbers of groups 1 … `numbered`, and rows of
@@ -37,8 +48,9 @@ class KeyedColumn:
     """
 
     def __init__(  # noqa: PLR0917
-        self, gpu: Gpu, keys: Any, key: DType, elements: Any, dtype: DType, plan: GroupPlan, numbered: int | None
-    ) -> None:
+        self, gpu: Gpu, keys: Any, key: DType, elements: Any, dtype: DType, plan: GroupPlan, asked: Sequence[Op],
+        numbered: int | None,
+    ) -> None:  # fmt: skip
         self.dtype = dtype
         self._gpu, self._rows, self._key, self._plan = gpu, keys, key, plan
         self._elements, self._held = _of_gpus(elements, dtype)
@@ -46,7 +58,7 @@ class KeyedColumn:
         self._numbered = numbered
         self._sums: dict[tuple[str, bool], KeyedSums] = {}
         self._outside: tuple[Index, StateColumn] | None = None
-        self.sums = self._add("values", self._rows, self._elements, self._held)
+        self.sums = self._add("values", self._rows, self._elements, self._held, keep=self._keeps(asked))
         groups = self.sums.groups()
         self.keys: NDArray[Any] = groups.keys.get()
         self.counts: Index = groups.counts.get().astype(np.int64)
@@ -57,7 +69,7 @@ class KeyedColumn:
     def column(self, asked: Aggregation) -> GroupColumn:
         """The values of an op, and their states where the plan asks for them."""
         op, counts = asked.op, self._spread(self.counts)
-        if op.adds and (self._plan.states or not self._at_once(op)):
+        if self._by_states(op):
             return self._of_states(asked)
         if op.extreme is not None:
             values = self._selected(op)
@@ -69,6 +81,13 @@ class KeyedColumn:
         else:
             values = self._summed(op)
         return column_of(asked, self.dtype, values, counts, self._plan.min_count)
+
+    def _keeps(self, asked: Sequence[Op]) -> bool:
+        """Whether an op needs the sums of the elements as integers, which then serve all ops."""
+        return any(self._by_states(op) and "values" in _kinds(op) for op in asked)
+
+    def _by_states(self, op: Op) -> bool:
+        return op.adds and (self._plan.states or not self._at_once(op))
 
     def _at_once(self, op: Op) -> bool:
         """Whether a GPU rounds sums of the op, or has nothing to round."""
@@ -107,6 +126,9 @@ class KeyedColumn:
         op = asked.op
         groups = self.counts.size if self._numbered is None else self._numbered
         merged = [self._merged(*each, groups) for each in zip(_kinds(op), terms_of(op), strict=True)]
+        if asked.state_only:
+            made = column_of_counts(asked, self.dtype, merged[0].counts(groups).copy())
+            return replace(made, states=tuple(each.encoded(groups) for each in merged))
         of = StatesOf(asked.name, op.name, (self.dtype.name,), op.result_dtype(self.dtype), asked.ddof)
         return column_of_states(of, merged, groups, self._plan.min_count, keep=self._plan.states)
 
@@ -149,8 +171,8 @@ class KeyedColumn:
 
     def _of(self, kind: str, *, keep: bool = False) -> KeyedSums:
         """The sums of elements, of their magnitudes or squares, or of 1 for each that is not zero; with `keep` as
-        integers."""
-        known = self._sums.get((kind, keep))
+        integers. Those that are integers serve where they need not be."""
+        known = self._sums.get((kind, True)) or self._sums.get((kind, keep))
         if known is not None:
             return known
         keys, elements, dtype = self._rows, self._elements, self._held

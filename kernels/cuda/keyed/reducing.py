@@ -92,13 +92,14 @@ def group_by(gpu: Gpu, stager: Stager, source: KeyedSource, plan: GroupPlan, pro
         rows = _bring(gpu, stager, source, source.whole, plan)
     else:
         rows = _read(source, plan, progress)
+    asked = [[each.op for each in plan.aggregations if each.column == number] for number in range(len(source.dtypes))]
     new_ms = preparation.total_ms
     for _ in range(2):  # again where kernels were compiled or loaded between the launches, which is no time of theirs
         stopwatch = Stopwatch(gpu.stream)
         with stopwatch:
             groups = [
-                KeyedColumn(gpu, column.keys, rows.key, column.elements, column.dtype, plan, rows.numbered)
-                for column in rows.columns
+                KeyedColumn(gpu, column.keys, rows.key, column.elements, column.dtype, plan, ops, rows.numbered)
+                for column, ops in zip(rows.columns, asked, strict=True)
             ]
         kernel_ms = stopwatch.total_ms()
         if preparation.total_ms == new_ms:

@@ -19,6 +19,9 @@ from warpfold.kernels.query import Answer, ByKey, Query, Shaped
 from warpfold.kernels.scaling.axes import Algorithm, Mode
 from warpfold.kernels.scaling.process import MakeRanks
 
+LEAST_MADE = 1 << 28
+"""Generated rows that a GPU groups in about the time that merging its share with another takes."""
+
 
 class GangMember(Protocol):
     """A GPU of the gang."""
@@ -69,7 +72,8 @@ class Gang(Backend):
             case ByKey():
                 check_reducible(query.source, query.plan)
                 members = self._opened()
-                answer = group_shares([member.at_once() for member in members], query.source, query.plan, progress)
+                at_once = [member.at_once() for member in members]
+                answer = group_shares(at_once, query.source, query.plan, progress, LEAST_MADE)
             case _:
                 raise Unavailable(
                     "the gang of all GPUs reduces to many values and by key, and runs scaling studies; a reduction to "

@@ -188,6 +188,19 @@ def test_generated_rows_stay_generated() -> None:
     same(group_shares([Device(), Device()], source, plan_of()), CpuBackend(8 << 20).group_by(source, plan_of()))
 
 
+@pytest.mark.parametrize(
+    ("least", "shares_of_devices"), [(1, [334, 333, 333]), (400, [500, 500, 0]), (501, [1000, 0, 0])]
+)
+def test_generated_rows_go_to_no_more_devices_than_have_enough_of_them(
+    least: int, shares_of_devices: list[int]
+) -> None:
+    keys, elements = (GeneratedSource("uniform", 1000, 3, DTYPES[name]) for name in ("int8", "float32"))
+    source = keyed_arrays([("k", keys, "by.0")], [("x", elements, "aggregations.0")])
+    devices = [Device(), Device(), Device()]
+    same(group_shares(devices, source, plan_of(), None, least), CpuBackend(8 << 20).group_by(source, plan_of()))
+    assert sorted((sum(device.rows) for device in devices), reverse=True) == shares_of_devices
+
+
 def test_groups_are_counted_over_all_shares() -> None:
     source = arrays(np.arange(100, dtype=np.int64), np.ones(100))
     group_shares([Device(), Device()], source, plan_of(max_groups=100))

@@ -299,6 +299,19 @@ def test_any_partition_and_any_order_have_equal_bytes(data: st.DataObject) -> No
         assert [states.data.tobytes() for states in first.states] == [states.data.tobytes() for states in second.states]
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_states_alone_are_those_beside_values(compiled: bool) -> None:
+    source = rows_of([pyarrow.array([1, 2, 1, 1])], [(DTYPES["float32"], Cells(np.array([1, nan, 3, 5], np.float32)))])
+    asked = plan("sum", "var", "norm2", states=True)
+    alone = replace(asked, aggregations=tuple(replace(each, state_only=True) for each in asked.aggregations))
+    with_values, bare = (folded(source, each, 1, compiled=compiled) for each in (asked, alone))
+    assert with_values.described == bare.described
+    for first, second in zip(with_values.columns, bare.columns, strict=True):
+        assert first.counts.tolist() == second.counts.tolist()
+        assert [states.data.tobytes() for states in first.states] == [states.data.tobytes() for states in second.states]
+        assert second.listed() == [None, None], second.op
+
+
 def test_many_keys_that_are_far_apart_are_told_apart_by_hash() -> None:
     rng = np.random.default_rng(0)
     known = rng.integers(-(1 << 62), 1 << 62, 5000)
