@@ -88,6 +88,35 @@ def test_a_million_windows_of_generated_elements(backend: CudaBackend) -> None:
                 assert filled(made) == filled(wanted), (name, op)
 
 
+@pytest.mark.parametrize("size", [1, 3583, 3584, 3585, 70_001])
+def test_windows_of_one_line_end_and_begin_in_any_tile(backend: CudaBackend, size: int) -> None:
+    cpu = CpuBackend()
+    for name in ("float32", "float64", "bfloat16", "int8"):
+        array = data("benign", DTYPES[name], size)
+        if name.startswith("float"):
+            array = np.random.default_rng(size).standard_normal(size).astype(name)
+        windows = [Window(rows, centred=centred) for rows in (1, 3583, 3584, 3585, 9000) for centred in (False, True)]
+        for op in ("sum", "mean", "norm1"):
+            for window in (Window(), *windows):
+                made, wanted = (
+                    each.reduce_groups(ArraySource(array), (size,), Rolling(window), op) for each in (backend, cpu)
+                )
+                assert filled(made) == filled(wanted), (name, op, window)
+
+
+def test_sums_beyond_the_largest_number_are_infinite_and_those_of_the_least_are_kept(backend: CudaBackend) -> None:
+    for name in ("float32", "float64"):
+        kind = np.finfo(name)
+        for cycle in ([kind.max], [kind.smallest_subnormal], [kind.max, -kind.max]):
+            array = np.resize(cycle, 5000).astype(name)
+            for window in (Window(), Window(3)):
+                made, wanted = (
+                    each.reduce_groups(ArraySource(array), (5000,), Rolling(window), "sum")
+                    for each in (backend, CpuBackend())
+                )
+                assert filled(made) == filled(wanted), (name, cycle, window)
+
+
 def test_ops_of_squares_are_refused_by_the_backend(backend: CudaBackend) -> None:
     assert [op for op in NAMES if "cuda" not in rolling_backends(OPS[op])] == []
     for op in ("var", "norm2", "rms"):

@@ -58,7 +58,16 @@ struct FixedPoint {
             const int field = int(size / hidden);
             const uint64 significand = field ? uint64(size & Bits(hidden - 1)) | hidden : uint64(size);
             const int shift = Format<T>::LOWEST + (field ? field - 1 : 0) - lowest;
-            const uint128 units = shift >= 0 ? uint128(significand) << shift : uint128(significand >> -shift);
+            uint128 units;
+            if constexpr (fraction < 32) {  // two words of 32 bits, put in their place
+                const uint64 words = shift >= 0 ? significand << (shift % 32) : significand >> -shift;
+                const int place = shift >= 0 ? shift / 32 : 0;
+                const uint64 low = place == 0 ? words : place == 1 ? words << 32 : 0;
+                const uint64 high = place == 0 ? 0 : place == 1 ? words >> 32 : place == 2 ? words : words << 32;
+                units = uint128(high) << 64 | low;
+            } else {
+                units = shift >= 0 ? uint128(significand) << shift : uint128(significand >> -shift);
+            }
             return (bits & sign) && !magnitudes ? ~units + 1 : units;
         } else {
             const auto wide = widen(x);
@@ -138,31 +147,21 @@ __device__ void sum_tiles_before_of(U* totals, uint64 tiles, U* shared) {
     }
 }
 
-// What `value` makes of the running sum up to each element of a tile, with it, and of how many elements are in it: written to out[i] of element
-// i. Values go through `turned`, where those of a thread are 9 apart from the next one's, so that neighbouring threads write neighbouring ones.
-template <class T, class Term, class V, class Value, class U = typename Term::Sum>
-__device__ void write_running(const T* data, uint64 count, const Term& term, const U* totals, U* shared, V* turned, V* out, const Value& value) {
-    const uint64 first = (uint64(blockIdx.x) * blockDim.x + threadIdx.x) * ITEMS;
+// running[i] = the sum of the first i elements, for i from 0 to count. Sums go through `turned`, where those of a thread are 9 apart from the
+// next one's, so that neighbouring threads write neighbouring ones.
+template <class T, class Term, class U = typename Term::Sum>
+__device__ void running_sums_of(const T* data, uint64 count, const Term& term, const U* totals, U* shared, U* turned, U* running) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) running[0] = 0;
+    const uint64 tile = uint64(blockIdx.x) * blockDim.x * ITEMS;
     U terms[ITEMS], sum = 0, all;
-    read_terms(data, first, count, term, terms);
+    read_terms(data, tile + threadIdx.x * ITEMS, count, term, terms);
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) sum += terms[k];
     U up_to = totals[blockIdx.x] + sum_before(sum, shared, all);
 #pragma unroll
-    for (int k = 0; k < ITEMS; ++k) {
-        up_to += terms[k];
-        turned[threadIdx.x * (ITEMS + 1) + k] = value(up_to, first + k + 1);
-    }
+    for (int k = 0; k < ITEMS; ++k) turned[threadIdx.x * (ITEMS + 1) + k] = up_to += terms[k];
     __syncthreads();
-    const uint64 tile = uint64(blockIdx.x) * blockDim.x * ITEMS;
-    for (uint32 k = threadIdx.x; k < blockDim.x * ITEMS && tile + k < count; k += blockDim.x) out[tile + k] = turned[k + k / ITEMS];
-}
-
-// running[i] = the sum of the first i elements, for i from 0 to count.
-template <class T, class Term, class U = typename Term::Sum>
-__device__ void running_sums_of(const T* data, uint64 count, const Term& term, const U* totals, U* shared, U* turned, U* running) {
-    if (blockIdx.x == 0 && threadIdx.x == 0) running[0] = 0;
-    write_running(data, count, term, totals, shared, turned, running + 1, [](U up_to, uint64) { return up_to; });
+    for (uint32 k = threadIdx.x; k < blockDim.x * ITEMS && tile + k < count; k += blockDim.x) running[tile + k + 1] = turned[k + k / ITEMS];
 }
 
 // 2^exponent, of a normal number.
@@ -188,12 +187,41 @@ __device__ double rounded_units(uint128 units, bool more, int exponent) {
     return Format<T>::HIGHEST < 1024 && value >= power_of_two(Format<T>::HIGHEST < 1024 ? Format<T>::HIGHEST : 0) ? __longlong_as_double(0x7ff0000000000000ll) : value;
 }
 
+// units · 2^exponent, rounded once to a T that the processor rounds integers to, of a sum of multiples of a T's least unit: what is below the
+// least normal T is such a multiple itself, and needs no rounding.
+template <class T>
+__device__ double rounded_multiple(uint128 units, int exponent) {
+    uint64 head = uint64(units >> 64);
+    const uint64 low = uint64(units);
+    if (head) {
+        const int up = __clzll(int64(head));
+        head = head << up | (low >> 1) >> (63 - up) | uint64(low << up != 0);  // its lowest bit says that something lies below
+        exponent += 64 - up;
+    } else {
+        head = low;
+    }
+    if constexpr (Format<T>::PRECISION == 24) {
+        const double value = double(__ull2float_rn(head)) * power_of_two(exponent);
+        return value >= power_of_two(128) ? __longlong_as_double(0x7ff0000000000000ll) : value;
+    } else {
+        const double value = __ull2double_rn(head);
+        if (exponent > 1023) return __longlong_as_double(head ? 0x7ff0000000000000ll : 0);
+        return exponent < -1000 ? value * power_of_two(exponent + 1000) * power_of_two(-1000) : value * power_of_two(exponent);
+    }
+}
+
 // total · 2^exponent / divisor, rounded once to a T.
 template <class T>
 __device__ double rounded_total(uint128 total, uint64 divisor, int exponent) {
     const bool negative = int64(total >> 64) < 0;
     uint128 units = negative ? ~total + 1 : total;
     bool more = false;
+    if constexpr (Format<T>::PRECISION >= 24) {
+        if (divisor <= 1) {
+            const double size = rounded_multiple<T>(units, exponent);
+            return negative ? -size : size;
+        }
+    }
     if (divisor > 1 && units != 0) {
         const uint64 high = uint64(units >> 64);
         const int up = high ? __clzll(high) : 64 + __clzll(uint64(units));
@@ -244,14 +272,6 @@ __device__ void window_values_of(const uint128* running, const Specials& special
     values[at] = window_value<R>(running, specials, begin, end, lowest, divides);
 }
 
-// The running sum itself, rounded, of an array that is one line without special elements and without −0.
-template <class T, class R>
-__device__ void running_values_of(const T* data, uint64 count, const FixedPoint& term, const uint128* totals, uint128* shared, double* turned,
-                                  uint32 divides, double* values) {
-    write_running(data, count, term, totals, shared, turned, values,
-                  [&](uint128 up_to, uint64 entered) { return rounded_total<R>(up_to, divides ? entered : 1, term.lowest); });
-}
-
 // The words of the sum of each window of integers, lowest first.
 __device__ inline void window_words_of(const uint128* running, const Windows& windows, uint64 count, uint64* low, uint64* high) {
     const uint64 at = uint64(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -294,9 +314,9 @@ __device__ void extents_of(const T* data, uint64 count, Extents* all) {
             marks |= 1u << (bits & sign ? IS_NEGATIVE_INFINITY : IS_POSITIVE_INFINITY);
         } else {
             const int field = int(size / hidden);
-            const uint64 significand = field ? uint64(size & Bits(hidden - 1)) | hidden : uint64(size);
+            const Bits significand = field ? Bits((size & Bits(hidden - 1)) | hidden) : size;
             const int unit = Format<T>::LOWEST + (field ? field - 1 : 0);
-            const int low = unit + 63 - __clzll(int64(significand & (~significand + 1))), high = unit + 64 - __clzll(int64(significand));
+            const int low = unit + (sizeof(T) == 8 ? __ffsll(int64(significand)) : __ffs(int(significand))) - 1, high = unit + fraction + 1;
             lowest = low < lowest ? low : lowest;
             above = high > above ? high : above;
         }

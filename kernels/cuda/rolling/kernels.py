@@ -13,8 +13,8 @@ from warpfold.kernels.dtypes import DTYPES, DType
 
 SOURCE = Path(__file__).parent.parent / "sources" / "windows.cu"
 
-THREADS, ITEMS, SCAN_THREADS = 256, 8, 1024
-"""As in `sources/windows.cu` and include/windows.cuh."""
+THREADS, ITEMS, SCANNED, SCAN_THREADS = 256, 8, 14, 1024
+"""As in `sources/windows.cu`, include/windows.cuh and include/window_scan.cuh."""
 
 _OF_ELEMENTS = ("sum_tiles", "running_sums", "mark_tiles", "running_marks", "extremes_of_blocks", "extremes_of_windows")
 WIDE, MARKS = "uint128", "uint64"
@@ -33,9 +33,9 @@ def of_dtype(name: str, dtype: DType) -> str:
     return f"{name}<{element(dtype)}>"
 
 
-def running_values(dtype: DType) -> str:
-    """The kernel of rounded running sums, or means, of elements of `dtype`."""
-    return f"running_values<{element(dtype)}, {rounded_to(dtype)}>"
+def scanned_windows(dtype: DType) -> str:
+    """The kernel of rounded sums, or means, of windows of one line of elements of `dtype`."""
+    return f"scanned_windows<{element(dtype)}, {rounded_to(dtype)}>"
 
 
 def rounded_to(dtype: DType) -> str:
@@ -52,7 +52,7 @@ def windows_units() -> Iterator[Unit]:
 def windows_unit(dtype: DType) -> Unit:
     """The kernels for elements of `dtype`."""
     extents = (of_dtype("extents", dtype),) if dtype.is_float else ()
-    return Unit(SOURCE, (*(of_dtype(name, dtype) for name in _OF_ELEMENTS), running_values(dtype), *extents))
+    return Unit(SOURCE, (*(of_dtype(name, dtype) for name in _OF_ELEMENTS), scanned_windows(dtype), *extents))
 
 
 def launch(  # noqa: PLR0917

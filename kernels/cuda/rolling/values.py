@@ -1,5 +1,5 @@
-"""Values of windows of an array that lies on a GPU line after line: sums and means as differences of exact running
-sums, and the least keys of overlapping runs of blocks."""
+"""Values of windows of an array that lies on a GPU line after line: sums and means of one line in one pass, else as
+differences of exact running sums, and the least keys of overlapping runs of blocks."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,12 +14,13 @@ from warpfold.kernels.cuda.rolling.kernels import (
     MARKS,
     NONE,
     SCAN_THREADS,
+    SCANNED,
     THREADS,
     WIDE,
     launch,
     of_dtype,
     rounded_to,
-    running_values,
+    scanned_windows,
     windows_unit,
 )
 from warpfold.kernels.dtypes import DType
@@ -170,11 +171,14 @@ class WindowValues:
 
         op, dtype, places = self._op, self._dtype, self._places
         divides, values = np.uint32(op.finish is Finish.MEAN), cupy.empty(self._size, np.float64)
-        alone = places.begins is None and places.length == self._size and not places.rows and not places.ahead
-        if alone and not self._marks:
-            totals, threads = self._totals("sum_tiles", WIDE, self._fixed())
-            args = (self._array, np.uint64(self._size), *self._fixed(), totals, divides, values)
-            launch(self._gpu, self._unit, running_values(dtype), threads, args, THREADS)
+        if places.begins is None and places.length == self._size and not self._marks:
+            tiles = -(-(self._size + places.ahead) // (THREADS * SCANNED))
+            announced, sums = cupy.zeros(1 + tiles, np.uint32), cupy.empty(4 * tiles, np.uint64)
+            args = (
+                self._array, np.uint64(self._size), *self._fixed(), np.uint64(places.rows), np.uint64(places.ahead),
+                divides, announced, sums, values,
+            )  # fmt: skip
+            launch(self._gpu, self._unit, scanned_windows(dtype), tiles * THREADS, args, THREADS)
         else:
             args = (
                 self._sums(), *self._specials(), np.uint32(self._omit), *places.arguments, np.uint64(self._size),

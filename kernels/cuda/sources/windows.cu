@@ -1,5 +1,5 @@
-// Values of windows that move along an array; windows.cuh says how.
-#include "windows.cuh"
+// Values of windows that move along an array; windows.cuh and window_scan.cuh say how.
+#include "window_scan.cuh"
 
 constexpr int TILE_THREADS = 256, SCAN_THREADS = 1024;
 
@@ -19,11 +19,9 @@ __global__ void __launch_bounds__(TILE_THREADS) running_sums(const T* data, uint
     running_sums_of(data, count, FixedPoint{lowest, magnitudes}, totals, shared, turned, running);
 }
 template <class T, class R>
-__global__ void __launch_bounds__(TILE_THREADS) running_values(const T* data, uint64 count, int lowest, uint32 magnitudes, const uint128* totals, uint32 divides,
-                                                               double* values) {
-    __shared__ uint128 shared[TILE_THREADS / 32];
-    __shared__ double turned[TILE_THREADS * (ITEMS + 1)];
-    running_values_of<T, R>(data, count, FixedPoint{lowest, magnitudes}, totals, shared, turned, divides, values);
+__global__ void __launch_bounds__(TILE_THREADS) scanned_windows(const T* data, uint64 count, int lowest, uint32 magnitudes, uint64 rows, uint64 ahead,
+                                                                uint32 divides, uint32* said, uint128* sums, double* values) {
+    scanned_windows_of<T, R, TILE_THREADS>(data, count, FixedPoint{lowest, magnitudes}, rows, ahead, divides, TileSums{said, sums}, values);
 }
 template <class T>
 __global__ void __launch_bounds__(TILE_THREADS) mark_tiles(const T* data, uint64 count, uint32 which, uint32 omit, uint64* totals) {

@@ -70,6 +70,10 @@ static void join_words(unsigned (&words)[4], unsigned long long a, unsigned long
 }
 static int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
 static int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)(x)) : 64; }
+static int __ffs(int x) { return __builtin_ffs(x); }
+static int __ffsll(long long x) { return __builtin_ffsll(x); }
+static float __ull2float_rn(unsigned long long x) { return float(x); }
+static double __ull2double_rn(unsigned long long x) { return double(x); }
 static int __popc(unsigned x) { return __builtin_popcount(x); }
 static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
     return (unsigned __int128)a * b >> 64;

@@ -2,7 +2,7 @@
 #include "cuda.h"
 #include "fibers.h"
 // then the device code
-#include "windows.cuh"
+#include "window_scan.cuh"
 
 template <class T>
 T& at(void* const* args, int place) { return *static_cast<T*>(args[place]); }
@@ -21,7 +21,6 @@ template <class T, class R>
 bool of_elements(const char* name, uint64 grid, void* const* a) {
     static uint128 wide[32], wide_turned[32 * (ITEMS + 1)];
     static uint64 narrow[32], narrow_turned[32 * (ITEMS + 1)];
-    static double turned[32 * (ITEMS + 1)];
     const T* data = at<T*>(a, 0);
     const uint64 count = at<uint64>(a, 1);
     const auto is = [&](const char* other) { return !strcmp(name, other); };
@@ -37,7 +36,10 @@ bool of_elements(const char* name, uint64 grid, void* const* a) {
     const Marks marks{at<uint32>(a, 2), at<uint32>(a, 3)};
     if (is("sum_tiles")) return blocks(grid, [&] { sum_tiles_of(data, count, fixed, wide, at<uint128*>(a, 4)); }), true;
     if (is("running_sums")) return blocks(grid, [&] { running_sums_of(data, count, fixed, at<uint128*>(a, 4), wide, wide_turned, at<uint128*>(a, 5)); }), true;
-    if (is("running_values")) return blocks(grid, [&] { running_values_of<T, R>(data, count, fixed, at<uint128*>(a, 4), wide, turned, at<uint32>(a, 5), at<double*>(a, 6)); }), true;
+    if (is("scanned_windows")) {
+        const TileSums tiles{at<uint32*>(a, 7), at<uint128*>(a, 8)};
+        return blocks(grid, [&] { scanned_windows_of<T, R, 32>(data, count, fixed, at<uint64>(a, 4), at<uint64>(a, 5), at<uint32>(a, 6), tiles, at<double*>(a, 9)); }), true;
+    }
     if (is("mark_tiles")) return blocks(grid, [&] { sum_tiles_of(data, count, marks, narrow, at<uint64*>(a, 4)); }), true;
     if (is("running_marks")) return blocks(grid, [&] { running_sums_of(data, count, marks, at<uint64*>(a, 4), narrow, narrow_turned, at<uint64*>(a, 5)); }), true;
     return false;
