@@ -80,6 +80,8 @@ def test_every_rank_has_the_same_sum_after_each_of_many(ranks: int, dtype: type[
                 sent[size][rank] += noise[size][rank]
                 if random.random() < 0.1 / ranks:  # this rank comes late
                     busy[rank] += 1.0
+    for gpu in gpus:  # whose machine code goes with them
+        gpu.stream.synchronize()
     mailboxes.check()
 
 

@@ -11,7 +11,7 @@
 //
 // A block waits for others, but no other block of its GPU waits for it, and each rank has a GPU of its own. A rank that does
 // not come within `limit_ns` is named in `late`, a word in the host's memory, and the block ends; all later ones on its
-// stream end at once.
+// stream end at once, and name nobody: who is not there yet may only have waited longer.
 #include "clock.cuh"
 
 constexpr int WORDS = 96, RANKS = 32, GROUPS = 8;
@@ -73,17 +73,16 @@ __global__ void __launch_bounds__(WORDS * GROUPS)
     const uint32 place = threadIdx.x % WORDS, group = threadIdx.x / WORDS, groups = blockDim.x / WORDS;
     uint64* const own = mailboxes.of[rank];
     const uint32 epoch = uint32(own[EPOCH]) + 1;
-    const uint64 patience_ns = own[GIVEN_UP] ? 0 : limit_ns;
-    bool missed = false;
+    bool missed = own[GIVEN_UP] != 0;
     if (place < count) {
         const T number = sent[place];
         for (uint32 peer = group; peer < ranks; peer += groups)
             if (peer != rank) put(slot(mailboxes.of[peer], epoch, rank, place), bits_of(number), epoch);
         for (uint32 peer = group; peer < ranks; peer += groups) {
             uint64 bits = bits_of(number);
-            if (peer != rank && !take(slot(own, epoch, peer, place), epoch, missed ? 0 : patience_ns, bits)) {
+            if (peer != rank && !take(slot(own, epoch, peer, place), epoch, missed ? 0 : limit_ns, bits)) {
+                if (!missed) *late = peer + 1;
                 missed = true;
-                *late = peer + 1;
             }
             numbers[peer][place] = number_of<T>(bits);
         }
