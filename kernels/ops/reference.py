@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from warpfold.kernels.dtypes import DTYPES, DType, Kind
 from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms, Value
@@ -37,6 +38,7 @@ class SummedTerms:
     all_negative_zero: bool
 
 
+@lru_cache(1 << 14)  # the same elements are asked for by op after op
 def element(bits: int, dtype: DType) -> Element:
     """The element whose pattern is `bits` (IEEE 754-2019, 3.4; two's complement; 0 or 1 for bool)."""
     if not dtype.is_float:
@@ -52,8 +54,9 @@ def element(bits: int, dtype: DType) -> Element:
     if exponent == (1 << (width - dtype.precision)) - 1:
         return Element(Fraction(0), negative, nan=fraction != 0, infinite=fraction == 0)
     significand = fraction if exponent == 0 else fraction + (1 << fraction_bits)
-    magnitude = significand * Fraction(2) ** (max(exponent, 1) - 1 + dtype.min_exponent)
-    return Element(-magnitude if negative else magnitude, negative)
+    power = max(exponent, 1) - 1 + dtype.min_exponent
+    signed = -significand if negative else significand
+    return Element(Fraction(signed << power) if power >= 0 else Fraction(signed, 1 << -power), negative)
 
 
 def product(a: Element, b: Element) -> Element:
