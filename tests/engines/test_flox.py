@@ -55,7 +55,9 @@ def test_any_chunks_and_methods_give_the_correctly_rounded_values(
 ) -> None:
     array = adversarial(data, DTYPES[dtype], rows * COLUMNS).reshape(rows, COLUMNS)
     cut = da.from_array(array, chunks=chunks)
-    for op, method in zip(("sum", "std", "norm1", "sum_squares"), METHODS * 2, strict=True):
+    ways = [*zip(("sum", "std", "norm1", "sum_squares"), METHODS * 2, strict=True)]
+    half = ADVERSARIAL.index(data) % 2 * 2  # of many rows two ops, of the next kind of data the others
+    for op, method in ways if rows == ROWS else ways[half:][:2]:
         expected = wanted(array, op)
         for values in (groups_of(array, BY, getattr(exact, op)), groups_of(cut, BY, getattr(exact, op), method=method)):
             assert (values.dtype, values.shape) == (array.dtype, expected.shape)
