@@ -102,7 +102,7 @@ def merged(request: MergeRequest) -> Merged:
     elements = dtype_named(request.dtype)
     dtype = op.result_dtype(elements)
     try:
-        value = value_of(op, total, dtype) if total.count else empty_value(op, elements)
+        value = value_of(op, [total], dtype) if total.count else empty_value(op, elements)
     except InvalidInput as error:
         raise InvalidInput(str(error), "states") from None
     check_length(value)

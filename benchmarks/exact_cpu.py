@@ -81,7 +81,7 @@ def exactly(array: NDArray[Any], dtype: DType, terms: Terms, pool: ThreadPoolExe
     """Reduce an array exactly, by several threads as `kernels.cpu.stream` does."""
 
     def part(piece: NDArray[Any]) -> object:
-        added = accumulator(dtype, terms)
+        added = accumulator([dtype], terms)
         added.add(piece)
         return added.state()
 

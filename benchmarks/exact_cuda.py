@@ -23,14 +23,14 @@ from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.target import CudaTarget
 from warpfold.kernels.cuda.elements import carrier
-from warpfold.kernels.cuda.exact import ExactAccumulator, ExactDot, ExactMoments
+from warpfold.kernels.cuda.exact import ExactAccumulator, SumKind
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.cuda.strategies.registry import baselines
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import KernelError, Unavailable
 from warpfold.kernels.generate import plan
-from warpfold.kernels.ops import OPS, Terms
+from warpfold.kernels.ops import OPS
 from warpfold.kernels.source import GeneratedSource
 
 GROUPS, LAUNCHES = 9, 5
@@ -154,9 +154,9 @@ def large(gpu: Gpu, dtype: DType, data: str, n: int) -> Large:
 
     array = made(gpu, dtype, data, n)
     nbytes, half = int(array.nbytes), n // 2
-    values = ExactAccumulator(gpu, dtype, Terms.VALUES)
-    squares = ExactAccumulator(gpu, dtype, Terms.PRODUCTS)
-    moments, dot = ExactMoments(gpu, dtype), ExactDot(gpu, dtype)
+    values = ExactAccumulator(gpu, dtype, SumKind.VALUES)
+    squares = ExactAccumulator(gpu, dtype, SumKind.SQUARES)
+    moments, dot = (ExactAccumulator(gpu, dtype, kind) for kind in (SumKind.MOMENTS, SumKind.PRODUCTS))
     contenders: dict[str, tuple[int, Run]] = {
         "exact_sum": (nbytes, lambda: values.add(array)),
         "exact_sum_squares": (nbytes, lambda: squares.add(array)),
@@ -214,7 +214,7 @@ def small(gpu: Gpu, dtype: DType, n: int) -> Small:
     parts = [array[k * room : k * room + n] for k in range(count)]
     bound = [peer(gpu, "cub", dtype, part) for part in parts]
 
-    def exact(added: ExactAccumulator | ExactMoments) -> float:
+    def exact(added: ExactAccumulator) -> float:
         added.add(parts[0])  # loaded before it is captured
         return replayed(gpu, [lambda part=part: added.add(part) for part in parts])  # type: ignore[misc]
 
@@ -222,9 +222,9 @@ def small(gpu: Gpu, dtype: DType, n: int) -> Small:
         dtype=dtype.name,
         n=n,
         cub=replayed(gpu, [run for run in bound if run is not None]) if all(bound) else None,
-        exact_sum=exact(ExactAccumulator(gpu, dtype, Terms.VALUES)),
-        exact_sum_squares=exact(ExactAccumulator(gpu, dtype, Terms.PRODUCTS)),
-        exact_moments=exact(ExactMoments(gpu, dtype)),
+        exact_sum=exact(ExactAccumulator(gpu, dtype, SumKind.VALUES)),
+        exact_sum_squares=exact(ExactAccumulator(gpu, dtype, SumKind.SQUARES)),
+        exact_moments=exact(ExactAccumulator(gpu, dtype, SumKind.MOMENTS)),
     )
 
 

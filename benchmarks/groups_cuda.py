@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.groups_peers import peers_of
 from warpfold.kernels.cuda.compile import Unit, compile_unit
-from warpfold.kernels.cuda.exact import ExactAccumulator
+from warpfold.kernels.cuda.exact import ExactAccumulator, SumKind
 from warpfold.kernels.cuda.gpu.device import describe
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.keyed.shapes import (
@@ -51,7 +51,7 @@ from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.generate import plan
 from warpfold.kernels.machine.cores import usable_cores
-from warpfold.kernels.ops import OPS, Terms
+from warpfold.kernels.ops import OPS
 from warpfold.kernels.source import GeneratedSource
 
 ROUNDS = 5
@@ -168,9 +168,9 @@ class GroupsBench:
         size = int(groups.keys.size)
         for number in np.linspace(0, size - 1, CHECKED).astype(int).tolist():
             members = self.values[self.keys == self.keys.dtype.type(int(groups.keys[number]))]
-            exact = ExactAccumulator(self.gpu, self.dtype, Terms.VALUES)
+            exact = ExactAccumulator(self.gpu, self.dtype, SumKind.VALUES)
             exact.add(members)
-            wanted = float(value_of(OPS["sum"], exact.state(), self.dtype.name))
+            wanted = float(value_of(OPS["sum"], exact.states(), self.dtype.name))
             if float(values[number].get()).hex() != wanted.hex() or int(groups.counts[number]) != int(members.size):
                 print("wrong:", number, float(values[number].get()).hex(), wanted.hex(), int(groups.counts[number]),
                       int(members.size), flush=True)  # fmt: skip

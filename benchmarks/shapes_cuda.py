@@ -157,7 +157,7 @@ class Bench:
                 continue
             products = len(some) == 2
             state = ExactState.of_products(*some) if products else ExactState.empty(Terms.VALUES).add(some[0])
-            wanted = value_of(OPS[self.op], state, self.dtype.name)
+            wanted = value_of(OPS[self.op], [state], self.dtype.name)
             if float(sums.values[number].get()).hex() != float(wanted).hex():
                 return False
         return True

@@ -52,7 +52,7 @@ def _added(row: Op, results: Sequence[ReduceResult], dtype: str) -> ReduceResult
     for result in results:
         assert result.state is not None, "an exact result has a state"
         state = state.merge(ExactState.from_bytes(base64.b64decode(result.state)))
-    value = value_of(row, state, dtype)
+    value = value_of(row, [state], dtype)
     spent = [result.timings for result in results]
     timings = first.timings.model_copy(
         update={

@@ -184,7 +184,7 @@ def _portable(row: Op, taken: Operands, array: NDArray[Any], other: NDArray[Any]
         state = ExactState.of(array, row.terms, magnitudes=row.magnitudes)
     result = taken.result_dtype(row)
     return Reduction(
-        value=value_of(row, state, result) if state.count else empty_value(row, taken.source.dtype),
+        value=value_of(row, [state], result) if state.count else empty_value(row, taken.source.dtype),
         dtype=result,
         count=state.count,
         op=row.name,

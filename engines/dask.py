@@ -244,7 +244,7 @@ def _state_of_rows(column: Any, op: Op) -> bytes:
     if not isinstance(column.dtype, np.dtype):
         raise TypeError(f"columns are of NumPy's dtypes, not {column.dtype}, whose nulls have no place in a sum")
     dtype = dtype_of(column.dtype)
-    adding = accumulator(dtype, op.terms, magnitudes=op.magnitudes)
+    adding = accumulator([dtype], op.terms, magnitudes=op.magnitudes)
     adding.add(np.ascontiguousarray(column.to_numpy(), dtype=dtype.numpy))
     return dtype.name.encode().ljust(_NAME) + adding.state().to_bytes()
 
@@ -261,7 +261,7 @@ def _finished(states: Any, op: Op) -> Any:
     def value(state: bytes) -> Any:
         elements = DTYPES[state[:_NAME].decode().strip()]
         name = op.result_dtype(elements)
-        rounded = value_of(op, ExactState.from_bytes(state[_NAME:]), name)
+        rounded = value_of(op, [ExactState.from_bytes(state[_NAME:])], name)
         return np.int64(rounded) if name == INTEGER else DTYPES[name].numpy.type(rounded)
 
     return type(states)([value(state) for state in states], index=states.index, name=states.name)

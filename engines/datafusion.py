@@ -27,9 +27,8 @@ from numpy.typing import NDArray
 
 from warpfold.engines import numbered, sql
 from warpfold.kernels.cpu.accumulator import accumulator
-from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.exact import ExactState, deviation, value_of, variance
+from warpfold.kernels.exact import ExactState, value_of
 from warpfold.kernels.ops import Terms, op_named
 
 _STATE = pyarrow.large_binary()
@@ -102,9 +101,7 @@ def _finished(asked: sql.SqlAggregate, states: Sequence[ExactState]) -> Any:
         return states[0].to_bytes()
     if not states[0].count or states[0].count <= asked.ddof:
         return None
-    if len(states) == 2:
-        return (deviation if asked.op == "std" else variance)(states[0], states[1], asked.ddof, _FLOAT64)
-    return value_of(op_named(asked.op), states[0], "float64")
+    return value_of(op_named(asked.op), states, "float64", asked.ddof)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +115,9 @@ class _Sum:
     def of(cls, name: str, dtype: DType) -> "_Sum":
         """The values, magnitudes or squares of a column, or the products of two."""
         if name == "products":
-            return cls(Terms.PRODUCTS, lambda: pair_accumulator(dtype, dtype))
+            return cls(Terms.PRODUCTS, lambda: accumulator([dtype, dtype], Terms.PRODUCTS))
         terms = Terms.PRODUCTS if name == "squares" else Terms.VALUES
-        return cls(terms, lambda: accumulator(dtype, terms, magnitudes=name == "magnitudes"))
+        return cls(terms, lambda: accumulator([dtype], terms, magnitudes=name == "magnitudes"))
 
 
 class _Adding(datafusion.Accumulator):

@@ -26,9 +26,9 @@ from warpfold.kernels.cpu.grouped.partial import PartialResults
 from warpfold.kernels.cpu.grouped.together import Levels, as_digits
 from warpfold.kernels.dtypes import DTYPES, DType, dtype_of
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import deviation, value_of, variance
+from warpfold.kernels.exact import value_of
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.ops import INTEGER, Finish, Terms, op_named
+from warpfold.kernels.ops import INTEGER, Finish, Terms, op_named, terms_of
 from warpfold.kernels.parts.keyed import Cells
 
 _FEW = 32
@@ -199,11 +199,9 @@ def _rounded(*parts: Parts, op: str, ddof: int = 0) -> NDArray[Any]:
     for each in zip(*flat, strict=True):
         if not each[0] or (row.ddof and count_of(each[0]) <= ddof):
             finished.append(none)
-        elif len(each) == 1:
-            finished.append(value_of(row, state(each[0], row.terms), result))
         else:
-            finish = variance if row.finish is Finish.VARIANCE else deviation
-            finished.append(finish(state(each[0], Terms.VALUES), state(each[1], Terms.PRODUCTS), ddof, DTYPES[result]))
+            states = [state(part, terms) for part, terms in zip(each, terms_of(row), strict=True)]
+            finished.append(value_of(row, states, result, ddof))
     if result != INTEGER:
         return _floats(np.array(finished, np.float64), result).reshape(parts[0].shape)
     bounds = np.iinfo(np.uint64 if elements.numpy.kind == "u" else np.int64)

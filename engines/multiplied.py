@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.patterns import widened
-from warpfold.kernels.cpu.pairs import pair_accumulator
+from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.states import encoded
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
@@ -38,7 +38,7 @@ def multiply_groups(left: Cells, right: Cells, numbers: NDArray[Any], groups: in
     rows = slice(None) if kept.all() else kept
     elements, result = (left.elements[rows], right.elements[rows]), result_dtype(_DOT, x, y)
     if groups == 1:
-        adding = pair_accumulator(x, y)
+        adding = accumulator([x, y], Terms.PRODUCTS)
         adding.add(*elements)
         return _column(result, [adding.state()])
     with _Sums(groups) as sums:
@@ -75,7 +75,7 @@ def exact_floats(integers: NDArray[Any]) -> NDArray[np.float64]:
 
 def _column(result: str, states: list[ExactState]) -> GroupColumn:
     """The values of a few states."""
-    values = [value_of(_DOT, state, result) for state in states]
+    values = [value_of(_DOT, [state], result) for state in states]
     parts = [state.to_bytes() for state in states]
     offsets = np.cumsum([0, *map(len, parts)]).astype(np.int64)
     return GroupColumn(
@@ -142,7 +142,7 @@ class _Sums:
             made = (
                 ExactState.from_limbs(Terms.PRODUCTS, row, origin, count, Flags(flag)) for row, count, flag in wholes
             )
-            values: NDArray[Any] = whole_numbers([int(value_of(_DOT, state, INTEGER)) for state in made])
+            values: NDArray[Any] = whole_numbers([int(value_of(_DOT, [state], INTEGER)) for state in made])
         else:
             row, values = DTYPES[result], np.zeros(self.groups)
             form = row.precision, row.min_exponent, row.max_exponent

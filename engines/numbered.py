@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.folds.by_name import fold_for
+from warpfold.kernels.cpu.folds import fold_for
 from warpfold.kernels.cpu.keyed.column import ColumnFold, ops_by_fold
 from warpfold.kernels.cpu.keyed.sums import LevelOrigin
 from warpfold.kernels.cpu.pieces import Piece, pieces_of
@@ -119,7 +119,7 @@ def reduce_lists(
 def state_of(cells: Cells, terms: Terms = Terms.VALUES) -> ExactState:
     """The exact state of all elements, or with `terms` PRODUCTS of their squares, by one thread."""
     dtype = dtype_of(cells.elements.dtype)
-    adding = accumulator(dtype, terms)
+    adding = accumulator([dtype], terms)
     adding.add(_present(cells))
     return adding.state()
 
@@ -133,7 +133,7 @@ def reduce_all(cells: Cells, op: str, *, ddof: int = 0, min_count: int = 0) -> f
     if not elements.size:
         return empty_value(row, dtype)
     pieces = pieces_of(ArraySource(np.ascontiguousarray(elements)))
-    value: float | int = stream(pieces, lambda: fold_for(row, dtype, NanPolicy.PROPAGATE, ddof)).fold.value()
+    value: float | int = stream(pieces, lambda: fold_for(row, [dtype], NanPolicy.PROPAGATE, ddof)).fold.value()
     return value
 
 

@@ -1,7 +1,6 @@
 """The true value of an op on an array, as a fraction, and how hard it is to compute."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.accumulator import accumulator
-from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, round_ratio
@@ -67,7 +65,7 @@ def truth(op: str, x: NDArray[Any], y: NDArray[Any] | None, dtype: DType) -> Tru
     state, magnitudes = _states(row.terms, x, y, dtype)
     total, magnitude = _fraction(state), _fraction(magnitudes)
     value = {"mean": total / x.size, "norm2": root(abs(total))}.get(op, total)
-    rounded, wide = (float(value_of(row, state, name)) for name in (dtype.name, "float64"))
+    rounded, wide = (float(value_of(row, [state], name)) for name in (dtype.name, "float64"))
     return Truth(x.size, dtype, value, total, magnitude, rounded, wide)
 
 
@@ -103,21 +101,13 @@ def to_float(x: Fraction) -> float:
 
 def _states(terms: Terms, x: NDArray[Any], y: NDArray[Any] | None, dtype: DType) -> tuple[ExactState, ExactState]:
     """The exact sums of the terms and of their magnitudes."""
-    if y is not None:
-        products, absolute = pair_accumulator(dtype, dtype), pair_accumulator(dtype, dtype)
-        for left, right in zip(_pieces(x), _pieces(y), strict=True):
-            products.add(left, right)
-            absolute.add(np.abs(left), np.abs(right))
-        return products.state(), absolute.state()
-    signed, unsigned = accumulator(dtype, terms), accumulator(dtype, terms, magnitudes=terms is Terms.VALUES)
-    for part in _pieces(x):
-        signed.add(part)
-        unsigned.add(part)
+    arrays = (x,) if y is None else (x, y)
+    signed, unsigned = (accumulator([dtype] * len(arrays), terms) for _ in range(2))
+    for at in range(0, x.size, _PIECE):
+        parts = [array[at : at + _PIECE] for array in arrays]
+        signed.add(*parts)
+        unsigned.add(*map(np.abs, parts))
     return signed.state(), unsigned.state()
-
-
-def _pieces(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    return (array[at : at + _PIECE] for at in range(0, array.size, _PIECE))
 
 
 def _fraction(state: ExactState) -> Fraction:

@@ -104,7 +104,7 @@ class ShapedReference:
 def _value(op: Op, members: NDArray[Any], dtype: DType) -> Value:
     """The value of `op` of these elements, in the terms of the definition."""
     if op.terms is Terms.VALUES and op.adds:
-        return value_of(op, ExactState.of(members), op.result_dtype(dtype))
+        return value_of(op, [ExactState.of(members)], op.result_dtype(dtype))
     if op.selects:  # the elements are ordered and interpolated apart from the kernels
         at = between(str(op.parameters.method), op.parameters.each_q[0], members.size)
         ordered = np.sort(members.astype(np.float64) if dtype.is_float else members)

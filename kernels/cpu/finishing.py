@@ -12,18 +12,7 @@ from warpfold.kernels.cpu.certain import ColumnStates, certain_values
 from warpfold.kernels.cpu.states import ManySums, MergedStates, by_parts
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact import (
-    ExactState,
-    Flags,
-    StateError,
-    deviation,
-    integer,
-    mean,
-    of_totals,
-    root,
-    total,
-    variance,
-)
+from warpfold.kernels.exact import ExactState, Flags, StateError, value_of
 from warpfold.kernels.exact.encoding import DIGIT_BITS
 from warpfold.kernels.ops import INTEGER, OPS, Finish, Op, Value
 from warpfold.kernels.ops.empties import with_empties
@@ -128,21 +117,7 @@ class ValueFinish:
 
     def value(self, states: Sequence[ExactState]) -> Value:
         """The value of elements with these states: by the definition, without a compiler."""
-        if self.result == INTEGER:
-            return integer(states[0])
-        dtype = DTYPES[self.result]
-        match self.op.finish:
-            case Finish.ITSELF:
-                return total(states[0], dtype)
-            case Finish.MEAN:
-                return mean(states[0], dtype)
-            case Finish.ROOT:
-                return root(states[0], dtype)
-            case Finish.VARIANCE | Finish.DEVIATION:
-                spread = variance if self.op.finish is Finish.VARIANCE else deviation
-                return spread(states[0], states[1], self.ddof, dtype)
-            case Finish.OF_TOTALS:
-                return of_totals(self.op, states, self.ddof, dtype)
+        return value_of(self.op, states, self.result, self.ddof)
 
 
 def _units(values: ManySums, squares: ManySums) -> tuple[tuple[int, int], int] | None:

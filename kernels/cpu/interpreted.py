@@ -30,28 +30,16 @@ MANY = 1 << 14
 
 
 class InterpretedSum:
-    """An accumulator of values, magnitudes or squares (`kernels.cpu.accumulator`)."""
+    """An accumulator of values, magnitudes or squares, or of products of two arrays (`kernels.cpu.accumulator`)."""
 
     def __init__(self, terms: Terms, *, magnitudes: bool) -> None:
         self._magnitudes, self._state = magnitudes, ExactState.empty(terms)
 
-    def add(self, array: NDArray[Any]) -> Flags:
-        added = ExactState.of(array, self._state.terms, magnitudes=self._magnitudes)
-        self._state = self._state.merge(added)
-        return added.flags
-
-    def state(self) -> ExactState:
-        return self._state
-
-
-class InterpretedPairs:
-    """An accumulator of products of two arrays (`kernels.cpu.pairs`)."""
-
-    def __init__(self) -> None:
-        self._state = ExactState.empty(Terms.PRODUCTS)
-
-    def add(self, x: NDArray[Any], y: NDArray[Any]) -> Flags:
-        added = ExactState.of_products(x, y)
+    def add(self, *arrays: NDArray[Any]) -> Flags:
+        if len(arrays) == 2:
+            added = ExactState.of_products(*arrays)
+        else:
+            added = ExactState.of(arrays[0], self._state.terms, magnitudes=self._magnitudes)
         self._state = self._state.merge(added)
         return added.flags
 

@@ -15,7 +15,7 @@ from warpfold.kernels.aggregates.keys import Keys
 from warpfold.kernels.aggregates.patterns import refuse_nan
 from warpfold.kernels.aggregates.quantile import Quantile, Ranks
 from warpfold.kernels.backend import Progress
-from warpfold.kernels.cpu.folds.by_name import AggregateFold
+from warpfold.kernels.cpu.folds import AggregateFold
 from warpfold.kernels.cpu.memory import available_bytes
 from warpfold.kernels.cpu.pieces import pieces_of
 from warpfold.kernels.cpu.stream import Streamed, stream

@@ -2,7 +2,7 @@
 nothing is compiled."""
 
 from warpfold.kernels.exact.encoding import ORIGIN, Flags, StateError
-from warpfold.kernels.exact.finish import deviation, integer, mean, of_totals, root, total, value_of, variance
+from warpfold.kernels.exact.finish import deviation, integer, value_of, variance
 from warpfold.kernels.exact.rounding import round_ratio, round_sqrt
 from warpfold.kernels.exact.state import ExactState
 
@@ -13,12 +13,8 @@ __all__ = [
     "StateError",
     "deviation",
     "integer",
-    "mean",
-    "of_totals",
-    "root",
     "round_ratio",
     "round_sqrt",
-    "total",
     "value_of",
     "variance",
 ]

@@ -11,28 +11,34 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.encoding import FACTORS, ORIGIN, StateError
 from warpfold.kernels.exact.rounding import round_ratio, round_root, round_sqrt
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value
+from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, Value, terms_of
 
 
-def value_of(op: Op, state: ExactState, dtype: str) -> Value:
-    """The value of `op` whose terms sum to `state`, correctly rounded to the result dtype named `dtype`, or the Python
-    integer itself for "integer".
+def value_of(op: Op, states: Sequence[ExactState], dtype: str, ddof: int = 0) -> Value:
+    """The value of an op that adds, correctly rounded to the result dtype named `dtype`, or the Python integer itself
+    for "integer". `states` are those of what the op adds up, all of the same elements.
 
-    It covers sum, sum_squares, dot and norm1 (the sum of values, products or magnitudes), mean (÷ count) and norm2 (√).
-    Raises StateError where the state holds other terms than the op adds, InvalidInput for a mean of nothing.
+    Raises StateError where the states hold other terms than the op adds, InvalidInput for a mean of nothing, or a
+    variance of no more than `ddof` elements.
     """
-    if state.terms is not op.terms:
-        raise StateError("terms", f"{op.name} adds {op.terms}, the state holds {state.terms}")
-    if op.finish is Finish.MEAN:
-        return mean(state, DTYPES[dtype])
-    if op.finish is Finish.ROOT:
-        return root(state, DTYPES[dtype])
-    return integer(state) if dtype == INTEGER else total(state, DTYPES[dtype])
-
-
-def total(state: ExactState, dtype: DType) -> float:
-    """The sum of the terms rounded to a float dtype: sum and norm1 of values, sum of squares and dot of products."""
-    return state.round_to(dtype)
+    if tuple(state.terms for state in states) != terms_of(op):
+        adds, held = " and ".join(terms_of(op)), " and ".join(state.terms for state in states)
+        raise StateError("terms", f"{op.name} adds {adds}, the state holds {held}")
+    if dtype == INTEGER:
+        return integer(states[0])
+    row = DTYPES[dtype]
+    match op.finish:
+        case Finish.ITSELF:
+            return states[0].round_to(row)
+        case Finish.MEAN:
+            return mean(states[0], row)
+        case Finish.ROOT:
+            return root(states[0], row)
+        case Finish.VARIANCE | Finish.DEVIATION:
+            spread = variance if op.finish is Finish.VARIANCE else deviation
+            return spread(states[0], states[1], ddof, row)
+        case Finish.OF_TOTALS:
+            return of_totals(op, states, ddof, row)
 
 
 def integer(state: ExactState) -> int:

@@ -21,8 +21,8 @@ class Op:
     """A reduction of a one-dimensional array, or of two of one length, to one value.
 
     `terms` is what an exact accumulator adds up and `finish` what becomes of the total. `fold` names the op's
-    arithmetic on a CPU, a row of `AGGREGATES` in `kernels/aggregates/by_name.py`, or of the `FOLDS` of a file in
-    `kernels/cpu/folds/` for an op that adds; `reduction` names its arithmetic on a GPU, a template of
+    arithmetic: what an op that adds adds up, and else a row of `AGGREGATES` in `kernels/aggregates/by_name.py`;
+    `reduction` names its arithmetic on a GPU, a template of
     `kernels/cuda/include/reductions.cuh`, and is None where a GPU only sums the op exactly.
 
     `rounds` says whether a value of floats is rounded at all: an op that selects or tests elements never rounds. With

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 from warpfold.kernels.bench.summary import Summary
 from warpfold.kernels.dtypes import DTYPES, DType
-from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.lowering.conversion import narrowed_number
 from warpfold.kernels.scaling.axes import Algorithm, Method, Mode, Scaling
@@ -174,4 +173,4 @@ class _StudyRun:
 
 def value_of(held: Sum, dtype: DType) -> float:
     """The value that ranks hold, rounded once to the dtype of the elements."""
-    return total(held, dtype) if isinstance(held, ExactState) else narrowed_number(held, dtype)
+    return held.round_to(dtype) if isinstance(held, ExactState) else narrowed_number(held, dtype)

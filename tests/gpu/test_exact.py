@@ -12,7 +12,7 @@ from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from tests.support.gpu.arrays import data
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.elements import carrier
-from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, ExactDot, ExactMoments, SumKind, shapes
+from warpfold.kernels.cuda.exact import SHAPES, ExactAccumulator, SumKind, shapes
 from warpfold.kernels.cuda.exact.shapes import CHOICES, chosen_unit, survey_name
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType
@@ -57,7 +57,7 @@ def test_sums_by_whatever_the_data_choose(gpu: Gpu, dtype: str, data: str, monke
     array = adversarial(data, DTYPES[dtype], 300_001, 4)
     for kind in CHOICES[dtype]:
         arrays = (array, array[::-1].copy()) if kind is SumKind.PRODUCTS else (array,)
-        made = Added(gpu, DTYPES[dtype], kind)
+        made = ExactAccumulator(gpu, DTYPES[dtype], kind)
         made.add(*(on_device(each, 1) for each in arrays))
         assert made.states() == portable(kind, *arrays), kind
 
@@ -98,36 +98,12 @@ def test_few_elements_far_from_all_others_are_added(gpu: Gpu, dtype: str, monkey
     far = random.choice(array.size, 3000, replace=False)
     array[far] = adversarial("any bits", row, far.size)
     array[1_500_000:1_800_000:2] = 0
-    squares, moments = ExactAccumulator(gpu, row, Terms.PRODUCTS), ExactMoments(gpu, row)
+    squares, moments = ExactAccumulator(gpu, row, SumKind.SQUARES), ExactAccumulator(gpu, row, SumKind.MOMENTS)
     for made in (squares, moments):
         made.add(on_device(array, 1))
     values, products = ExactState.empty(Terms.VALUES).add(array), ExactState.empty(Terms.PRODUCTS).add(array)
-    assert squares.state() == products
+    assert squares.states() == (products,)
     assert moments.states() == (values, products)
-
-
-class Added:
-    """The exact sum of a kind, of one array or of pairs: the accumulator that is right for it."""
-
-    def __init__(self, gpu: Gpu, dtype: DType, kind: SumKind) -> None:
-        self.accumulator: ExactAccumulator | ExactMoments | ExactDot
-        if kind is SumKind.MOMENTS:
-            self.accumulator = ExactMoments(gpu, dtype)
-        elif kind is SumKind.PRODUCTS:
-            self.accumulator = ExactDot(gpu, dtype)
-        else:
-            self.accumulator = ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is SumKind.MAGNITUDES)
-
-    def add(self, *arrays: Any) -> None:
-        if isinstance(self.accumulator, ExactDot):
-            self.accumulator.add(arrays[0], arrays[1])
-        else:
-            self.accumulator.add(arrays[0])
-
-    def states(self) -> tuple[ExactState, ...]:
-        if isinstance(self.accumulator, ExactMoments):
-            return self.accumulator.states()
-        return (self.accumulator.state(),)
 
 
 def portable(kind: SumKind, *arrays: NDArray[Any]) -> tuple[ExactState, ...]:
@@ -156,7 +132,7 @@ def test_a_state_is_the_portable_one_on_adversarial_data(gpu: Gpu, dtype: str, k
         for size in SIZES:
             start = STARTS[(number + size) % len(STARTS)]
             arrays = operands(kind, name, row, size)
-            added = Added(gpu, row, kind)
+            added = ExactAccumulator(gpu, row, kind)
             added.add(*(on_device(array, start + 2 * place) for place, array in enumerate(arrays)))
             if added.states() != portable(kind, *arrays):
                 wrong.append((name, size, start))
@@ -172,8 +148,8 @@ def test_budgets_and_carries_hold_on_long_runs(gpu: Gpu, name: str, dtype: str) 
     few = copy(gpu)
     few.multiprocessors = 1  # each thread meets tens of thousands of elements
     for kind in SumKind:
-        added = Added(few, row, kind)
-        added.add(array, array)
+        added = ExactAccumulator(few, row, kind)
+        added.add(*[array, array][: 1 + (kind is SumKind.PRODUCTS)])
         assert added.states() == times(
             size, portable(kind, *([values, values] if kind is SumKind.PRODUCTS else [values]))
         )
@@ -186,14 +162,14 @@ def test_order_chunks_and_block_sizes_do_not_show(gpu: Gpu, dtype: str) -> None:
     small = copy(gpu)
     small.shared_per_block = 64 << 10  # the launches of a GPU with less shared memory
     for kind in SumKind:
-        other = np.roll(array, 1)
-        seen = {portable(kind, *([array, other] if kind is SumKind.PRODUCTS else [array]))}
+        operands = [array, np.roll(array, 1)][: 1 + (kind is SumKind.PRODUCTS)]
+        seen = {portable(kind, *operands)}
         for device in (gpu, small):
             for _ in range(3):
                 order = random.permutation(array.size)
-                added = Added(device, row, kind)
+                added = ExactAccumulator(device, row, kind)
                 for part in np.split(order, np.sort(random.integers(0, array.size, 5))):
-                    added.add(*(on_device(operand[part], int(random.integers(8))) for operand in (array, other)))
+                    added.add(*(on_device(operand[part], int(random.integers(8))) for operand in operands))
                 seen.add(added.states())
         assert len(seen) == 1, kind
 
@@ -203,9 +179,9 @@ def test_states_of_several_dtypes_merge(gpu: Gpu) -> None:
     merged = ExactState.empty(Terms.VALUES)
     for dtype in FLOATS:
         array = adversarial("any finite", DTYPES[dtype], 1001)
-        added = ExactAccumulator(gpu, DTYPES[dtype], Terms.VALUES)
+        added = ExactAccumulator(gpu, DTYPES[dtype], SumKind.VALUES)
         added.add(on_device(array))
-        whole, merged = whole.add(array), merged.merge(added.state())
+        whole, merged = whole.add(array), merged.merge(*added.states())
     assert merged == whole
 
 
@@ -214,22 +190,22 @@ def test_subnormals_survive(gpu: Gpu, dtype: str) -> None:
     row, size = DTYPES[dtype], 100_003
     array = adversarial("all smallest", row, size)
     for kind, scale in ((SumKind.VALUES, 1), (SumKind.SQUARES, 2)):
-        added = ExactAccumulator(gpu, row, kind.terms)
+        added = ExactAccumulator(gpu, row, kind)
         added.add(on_device(array))
-        assert added.state().units == size << (scale * row.min_exponent - ORIGIN[kind.terms])
+        assert added.states()[0].units == size << (scale * row.min_exponent - ORIGIN[kind.terms])
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_an_accumulator_goes_on_after_its_state_was_read(gpu: Gpu, dtype: str) -> None:
     row = DTYPES[dtype]
     parts = [adversarial("special", row, 5001, seed) for seed in range(3)]
-    added, want = ExactAccumulator(gpu, row, Terms.VALUES), ExactState.empty(Terms.VALUES)
+    added, want = ExactAccumulator(gpu, row, SumKind.VALUES), ExactState.empty(Terms.VALUES)
     for part in parts:
         added.add(on_device(part))
         want = want.add(part)
-        assert added.state() == want
+        assert added.states() == (want,)
     numbers = sum(np.count_nonzero(~np.isnan(part.astype(np.float64))) for part in parts)
-    assert added.state(omit_nan=True).count == numbers
+    assert added.states(omit_nan=True)[0].count == numbers
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -264,8 +240,8 @@ def test_more_than_two_to_the_31_floats_are_all_added(gpu: Gpu, dtype: str, size
     array = repeated(value, size)
     try:
         for kind in SumKind:
-            added = Added(gpu, row, kind)
-            added.add(array, array)
+            added = ExactAccumulator(gpu, row, kind)
+            added.add(*[array, array][: 1 + (kind is SumKind.PRODUCTS)])
             assert added.states() == times(
                 size, portable(kind, *([value, value] if kind is SumKind.PRODUCTS else [value]))
             )

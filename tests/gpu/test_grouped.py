@@ -52,7 +52,7 @@ def check(values: Array, omitted: Array, groups: Sequence[Array], *, mean: bool,
         kept = members[~missing] if omit_nan else members
         state = ExactState.empty(Terms.VALUES).add(kept)
         if kept.size:
-            wanted = float(value_of(OPS["mean" if mean else "sum"], state, members.dtype.name))
+            wanted = float(value_of(OPS["mean" if mean else "sum"], [state], members.dtype.name))
             assert float(values[number]).hex() == wanted.hex(), number
         assert omitted[number] == (missing.sum() if omit_nan else 0), number
 

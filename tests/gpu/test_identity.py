@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.support.gpu.accumulators import accumulator, dtype_of, on_device
+from tests.support.gpu.accumulators import dtype_of, on_device
 from tests.support.gpu.adversarial import ADVERSARIAL, adversarial
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cuda.elements import carrier
 from warpfold.kernels.cuda.exact import (
     SHAPES,
+    ExactAccumulator,
     SumKind,
     limbs_of,
     states_of_limbs,
@@ -123,7 +124,7 @@ def _summed(terms: Terms, elements: list[Term]) -> ExactState:
 def added_in_pieces(gpu: Gpu, kind: SumKind, arrays: Sequence[NDArray[Any]], random: np.random.Generator) -> Any:
     """The accumulator on a GPU to which the arrays were added in random pieces from random addresses."""
     with gpu.active():
-        exact_sum = accumulator(gpu, dtype_of(arrays[0]), kind)
+        exact_sum = ExactAccumulator(gpu, dtype_of(arrays[0]), kind)
         cuts = np.sort(random.integers(0, arrays[0].size, 3, endpoint=True))
         for parts in zip(*(np.split(array, cuts) for array in arrays), strict=True):
             exact_sum.add(*(on_device(part, int(random.integers(8))) for part in parts))
@@ -249,7 +250,7 @@ def test_counts_around_multiples_of_two_to_the_31_are_no_border(gpus: list[Gpu],
         array = cupy.tile(cupy.asarray(pattern.view(carrier(row))), -(-(border + 2) // PERIOD))
         for kind in (SumKind.VALUES, SumKind.MOMENTS, SumKind.PRODUCTS):
             for count in (border - 1, border, border + 1):
-                exact_sum = accumulator(gpu, row, kind)
+                exact_sum = ExactAccumulator(gpu, row, kind)
                 parts = (array[:count],) * (2 if kind is SumKind.PRODUCTS else 1)
                 exact_sum.add(*parts)
                 states = states_of_limbs(kind, exact_sum.limbs.get())
@@ -275,10 +276,10 @@ def test_limbs_that_ran_out_of_room_go_on(gpus: list[Gpu], kind: SumKind) -> Non
     gpu, row = gpus[0], DTYPES["float64"]
     arrays = [adversarial("any finite", row, 5003, seed) for seed in range(2 if kind is SumKind.PRODUCTS else 1)]
     with gpu.active():
-        exact_sum = accumulator(gpu, row, kind)
+        exact_sum = ExactAccumulator(gpu, row, kind)
         for start in range(0, 5003, 1000):
             exact_sum.add(*(on_device(array[start : start + 1000], 1) for array in arrays))
-            exact_sum._adding._limbs._added = 1 << 25  # as after 2^25 additions: carries are resolved before the next
+            exact_sum._limbs._added = 1 << 25  # as after 2^25 additions: carries are resolved before the next
         assert states_of_limbs(kind, exact_sum.limbs.get()) == in_integers(kind, arrays)
         assert exact_sum.limbs.size == limbs_of(kind)
         assert set(ORIGIN) >= {state.terms for state in in_integers(kind, arrays)}

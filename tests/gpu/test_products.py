@@ -48,7 +48,7 @@ def check(values: Array, omitted: Array, groups: Groups, *, omit_nan: bool) -> N
         missing = np.isnan(x) | np.isnan(y)
         kept = ~missing if omit_nan else np.ones(x.size, bool)
         if kept.any():
-            wanted = float(value_of(OPS["dot"], ExactState.of_products(x[kept], y[kept]), x.dtype.name))
+            wanted = float(value_of(OPS["dot"], [ExactState.of_products(x[kept], y[kept])], x.dtype.name))
             assert float(values[number]).hex() == wanted.hex(), number
         assert omitted[number] == (missing.sum() if omit_nan else 0), number
 

@@ -26,7 +26,6 @@ from warpfold.kernels.driver import Backend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import RankLost, Unavailable
 from warpfold.kernels.exact import ExactState
-from warpfold.kernels.exact.finish import total
 from warpfold.kernels.open import open_backend
 from warpfold.kernels.ops.reference import nearest
 from warpfold.kernels.scaling.axes import Algorithm, Carrier, Method, Mode
@@ -137,7 +136,7 @@ def test_the_value_is_the_rounded_sum_of_rationals_run_after_run(pair: Placement
             for _ in range(40):
                 group.run(Sample(8))
                 held = [share for process in group.run(Collect()) for share in process]
-                assert [total(state, source.dtype).hex() for state in held] == [exact.hex()] * ranks
+                assert [state.round_to(source.dtype).hex() for state in held] == [exact.hex()] * ranks
 
 
 @pytest.mark.parametrize("mode", Mode)

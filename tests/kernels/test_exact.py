@@ -52,7 +52,7 @@ def test_states_round_to_the_values_of_the_vectors(name: str) -> None:
             continue
         for op, kind in kinds.items():
             state = ExactState.from_bytes(bytes.fromhex(case["states"][kind]["bytes"]))
-            value = value_of(OPS[op], state, OPS[op].result_dtype(dtype))
+            value = value_of(OPS[op], [state], OPS[op].result_dtype(dtype))
             wanted = case["results"]["propagate"][op]["value"]
             written = str(value) if OPS[op].result_dtype(dtype) == INTEGER else float(value).hex()
             assert written == wanted, (case["name"], op)

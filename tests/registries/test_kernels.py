@@ -11,6 +11,7 @@ import pytest
 
 from warpfold.client import local
 from warpfold.kernels import cuda
+from warpfold.kernels.aggregates.by_name import AGGREGATES
 from warpfold.kernels.catalog import (
     NOT_BY_KEY_ON_GPU,
     grouped_backends,
@@ -18,7 +19,6 @@ from warpfold.kernels.catalog import (
     strategies,
 )
 from warpfold.kernels.cpu.backend import CPU_STRATEGIES
-from warpfold.kernels.cpu.folds.by_name import FOLDS
 from warpfold.kernels.cuda.elements import element
 from warpfold.kernels.cuda.exact.shapes import SHAPES, SumKind
 from warpfold.kernels.cuda.strategies.partial_results import reduction_of
@@ -67,8 +67,8 @@ class TestAnOp:
 
     def test_is_computed_exactly_on_a_cpu(self, op: Op) -> None:
         for name in sums_of(op):
-            fold, sources = OPS[name].fold, OPS[name].sources
-            assert fold in FOLDS or sources == 2, lacking(f"fold {fold!r} in kernels/cpu/folds", op.name)
+            row = OPS[name]
+            assert row.adds or row.fold in AGGREGATES, lacking(f"aggregate {row.fold!r} in kernels/aggregates", op.name)
         assert CPU_STRATEGIES[EXACT].computes(op, DTYPES["int8"]), lacking(
             "claim of the exact strategy on a CPU", op.name
         )

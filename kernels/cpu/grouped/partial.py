@@ -13,20 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.patterns import readable
-from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.folds.sums import PIECE
+from warpfold.kernels.cpu.folds import SumFold
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits, digits_beside, sum_of_digits
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.cpu.grouped.plain import PlainSums
 from warpfold.kernels.cpu.grouped.sums import MOST_DIVISOR, FloatSums, IntegerSums
 from warpfold.kernels.cpu.grouped.together import Levels, as_digits, in_levels, rounded
 from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
-from warpfold.kernels.cpu.pairs import pair_accumulator
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags
-from warpfold.kernels.ops import INTEGER, Finish, Op, Terms, op_named
+from warpfold.kernels.ops import INTEGER, Finish, NanPolicy, Op, Terms, op_named
 from warpfold.kernels.ops.operands import operands
 from warpfold.kernels.parts.grouping import AlongAxes, walk_of
 from warpfold.kernels.source import ArraySource
@@ -180,18 +178,11 @@ def _integers(values: NDArray[Any], dtype: "np.dtype[Any]") -> NDArray[Any]:
 def _states(arrays: Sequence[NDArray[Any]], op: Op) -> list[ExactState]:
     """The states of all elements together, by the loops that serve single sums."""
     dtypes = [dtype_of(array.dtype) for array in arrays]
-    if len(arrays) == 2:
-        pairs = pair_accumulator(*dtypes)
-        pairs.add(*(_flat(array, dtype) for array, dtype in zip(arrays, dtypes, strict=True)))
-        return [pairs.state()]
-    # The order of the elements does not matter, so an array that is contiguous in any order is not copied.
-    flat = _flat(arrays[0].T if arrays[0].flags.f_contiguous else arrays[0], dtypes[0])
-    kinds = (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,)
-    sums = [accumulator(dtypes[0], terms, magnitudes=op.magnitudes) for terms in kinds]
-    for start in range(0, flat.size, PIECE if len(sums) > 1 else flat.size):
-        for slab_sum in sums:
-            slab_sum.add(flat[start : start + PIECE] if len(sums) > 1 else flat)
-    return [slab_sum.state() for slab_sum in sums]
+    # The order of the elements does not matter, so arrays that are contiguous in any one order are not copied.
+    turned = all(array.flags.f_contiguous for array in arrays)
+    fold = SumFold(op, dtypes, NanPolicy.PROPAGATE)
+    fold.add(0, tuple(_flat(array.T if turned else array, dtype) for array, dtype in zip(arrays, dtypes, strict=True)))
+    return fold.states()
 
 
 def _few(array: NDArray[Any]) -> bool:

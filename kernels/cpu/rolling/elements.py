@@ -98,7 +98,7 @@ class BlockTotals:
         """The exact sum of the elements `start` to `stop` − 1, in the units of states."""
         if start == stop:
             return 0
-        added = accumulator(DTYPES["float64"], self._terms)
+        added = accumulator([DTYPES["float64"]], self._terms)
         added.add(self._elements[start:stop])
         return added.state().units
 

@@ -9,9 +9,7 @@ import numpy as np
 
 from warpfold.kernels.backend import Progress, Reduction
 from warpfold.kernels.cpu.claims import claims_on, stream_claims
-from warpfold.kernels.cpu.folds.by_name import fold_for
-from warpfold.kernels.cpu.folds.fold import Fold
-from warpfold.kernels.cpu.folds.sums import DotFold, SumFold
+from warpfold.kernels.cpu.folds import Fold, SumFold, fold_for
 from warpfold.kernels.cpu.passes import FEW, select
 from warpfold.kernels.cpu.pieces import pieces_of
 from warpfold.kernels.cpu.strategy import CpuStrategy, first_of
@@ -43,7 +41,7 @@ class ExactCpuStrategy(CpuStrategy):
             return select(operands.source, op, nan_policy, progress).single(op, operands.source.dtype)
         dtype = operands.source.dtype
         streamed = _streamed(operands, op, nan_policy, progress, compiled=compiled)
-        fold: Fold[Any] = streamed.fold
+        fold: Fold = streamed.fold
         if fold.count:
             check_reached(op, fold.count)
         value = fold.value() if fold.count else empty_value(op, dtype)
@@ -68,20 +66,17 @@ class ExactCpuStrategy(CpuStrategy):
         if extents_of(operands.source) and op.fold == "sum":
             taken = claims_on(first_of(operands.source), least_bytes=0)
             if taken is not None:
-                stream_claims(taken, lambda: SumFold(op, operands.source.dtype, NanPolicy.PROPAGATE))
+                stream_claims(taken, lambda: SumFold(op, [operands.source.dtype], NanPolicy.PROPAGATE))
 
 
 def _streamed(
     operands: Operands, op: Op, nan_policy: NanPolicy, progress: Progress | None, *, compiled: bool
 ) -> Streamed[Any]:
     """The fold of all elements."""
-    if op.sources == 2:
-        first, second = operands.both
-        both = partial(DotFold, op, first.dtype, second.dtype, nan_policy, compiled=compiled)
-        return stream(pieces_of(first, second), both, progress)
-    source, dtype = operands.source, operands.source.dtype
+    sources = operands.both if op.sources == 2 else (operands.source,)
+    source, dtypes = operands.source, [each.dtype for each in sources]
     if compiled and op.fold == "sum" and nan_policy is NanPolicy.PROPAGATE and (taken := claims_on(source)) is not None:
-        return stream_claims(taken, lambda: SumFold(op, dtype, nan_policy), progress)
+        return stream_claims(taken, lambda: SumFold(op, dtypes, nan_policy), progress)
     by_index = op.in_order or nan_policy is NanPolicy.RAISE
-    start = partial(fold_for, op, dtype, nan_policy, operands.ddof, compiled=compiled)
-    return stream(pieces_of(source, by_index=by_index), start, progress)
+    start = partial(fold_for, op, dtypes, nan_policy, operands.ddof, compiled=compiled)
+    return stream(pieces_of(*sources, by_index=by_index), start, progress)

@@ -1,12 +1,6 @@
 """Exact sums on the GPU, each in one launch: `../sources/exact.cu` says how."""
 
-from warpfold.kernels.cuda.exact.accumulator import (
-    ExactAccumulator,
-    ExactDot,
-    ExactIntegerDot,
-    ExactMoments,
-    integer_dot_units,
-)
+from warpfold.kernels.cuda.exact.accumulator import ExactAccumulator, ExactIntegerDot, integer_dot_units
 from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, SumKind, exact_unit, exact_units
 from warpfold.kernels.cuda.exact.total import (
     HEAD,
@@ -24,9 +18,7 @@ __all__ = [
     "MOST_GPUS",
     "SHAPES",
     "ExactAccumulator",
-    "ExactDot",
     "ExactIntegerDot",
-    "ExactMoments",
     "SumKind",
     "digits_of",
     "exact_unit",

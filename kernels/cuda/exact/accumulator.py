@@ -20,13 +20,12 @@ from warpfold.kernels.cuda.gpu.launch_shape import GRID_STRIDE, VECTOR_BYTES
 from warpfold.kernels.cuda.gpu.packed import word_of
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.exact.encoding import ORIGIN
 from warpfold.kernels.exact.state import ExactState
-from warpfold.kernels.ops import Terms
 
 
-class _Adding:
-    """The additions of `kind` for a float `dtype`, and their total in the GPU's memory.
+class ExactAccumulator:
+    """The exact sums of a `kind` of the arrays that are added, of a float `dtype`: of their values, magnitudes or
+    squares, of values and of squares in one read, or of the products of two arrays.
 
     Raises InvalidInput for a dtype that is no float.
     """
@@ -34,106 +33,35 @@ class _Adding:
     def __init__(self, gpu: Gpu, dtype: DType, kind: SumKind) -> None:
         if dtype.name not in SHAPES:
             raise InvalidInput(f"{dtype.name} is not summed exactly by floating point")
+        self.kind = kind
         self._addition = WholeAddition(gpu, dtype, kind)
         self._limbs = Limbs(kind)
 
-    @property
-    def limbs(self) -> Any:
-        """The limbs of the total, a CuPy array of int64."""
-        return self._limbs.array
-
-    def add(self, *arrays: Any) -> None:
-        """Add arrays of one length that lie alike between boundaries of 16 bytes."""
-        count = int(arrays[0].size)
+    def add(self, array: Any, *others: Any) -> None:
+        """Add all elements of `array`, or its products with those of another one. Raises InvalidInput if their lengths
+        differ."""
+        count = int(array.size)
+        for other in others:
+            if other.size != count:
+                raise InvalidInput(f"products of {count:,} with {other.size:,} elements are undefined", "other")
         if not count:
             return
-        self._limbs.make_room(self._addition.added(word_of(arrays[0]), count))
+        arrays = (array, *(alike(other, array) for other in others))
+        self._limbs.make_room(self._addition.added(word_of(array), count))
         for planned in self._addition.planned(arrays, count, self.limbs):
             launch = planned.launch
             launch.kernel(planned.grid, launch.threads, planned.args, shared=launch.shared)
-
-
-class ExactAccumulator:
-    """The exact sum of the arrays that are added: of their values, of their `magnitudes`, or of their squares. Their
-    `dtype` is a float.
-
-    Raises InvalidInput for a dtype that is no float or terms that are neither values nor products.
-    """
-
-    def __init__(self, gpu: Gpu, dtype: DType, terms: Terms, *, magnitudes: bool = False) -> None:
-        if terms not in ORIGIN:
-            raise InvalidInput(f"an exact sum is of values or products, not of {terms}")
-        self.kind = SumKind.SQUARES if terms is Terms.PRODUCTS else SumKind.MAGNITUDES if magnitudes else SumKind.VALUES
-        self._adding = _Adding(gpu, dtype, self.kind)
-
-    def add(self, array: Any) -> None:
-        """Add all elements of `array`."""
-        self._adding.add(array)
 
     @property
     def limbs(self) -> Any:
         """The total in the GPU's memory, a CuPy array of int64 that later additions go to as well. Limbs of the same
         kind from several GPUs may be added up, by NCCL for one; `states_of_limbs` makes states of them."""
-        return self._adding.limbs
+        return self._limbs.array
 
-    def state(self, *, omit_nan: bool = False) -> ExactState:
-        """The sum so far, NaN elements left out and not counted if `omit_nan`; waits for the work."""
-        return states_of_limbs(self.kind, self.limbs.get(), omit_nan=omit_nan)[0]
-
-
-class ExactMoments:
-    """The exact sums of the values and of the squares of the arrays that are added, in one read. Their `dtype` is a
-    float.
-
-    Raises InvalidInput for a dtype that is no float.
-    """
-
-    kind = SumKind.MOMENTS
-
-    def __init__(self, gpu: Gpu, dtype: DType) -> None:
-        self._adding = _Adding(gpu, dtype, self.kind)
-
-    def add(self, array: Any) -> None:
-        """Add all elements of `array`."""
-        self._adding.add(array)
-
-    @property
-    def limbs(self) -> Any:
-        """Both totals in the GPU's memory, as those of an ExactAccumulator."""
-        return self._adding.limbs
-
-    def states(self, *, omit_nan: bool = False) -> tuple[ExactState, ExactState]:
-        """The sums of values and of squares so far, NaN elements left out and not counted if `omit_nan`; waits for the
-        work."""
-        values, squares = states_of_limbs(self.kind, self.limbs.get(), omit_nan=omit_nan)
-        return values, squares
-
-
-class ExactDot:
-    """The exact sum of the products of pairs of elements of a float `dtype`.
-
-    Raises InvalidInput for a dtype that is no float.
-    """
-
-    kind = SumKind.PRODUCTS
-
-    def __init__(self, gpu: Gpu, dtype: DType) -> None:
-        self._adding = _Adding(gpu, dtype, self.kind)
-
-    def add(self, left: Any, right: Any) -> None:
-        """Add left[i] · right[i] for two arrays of one length. Raises InvalidInput if their lengths differ."""
-        if left.size != right.size:
-            raise InvalidInput(f"products of {left.size:,} with {right.size:,} elements are undefined", "other")
-        self._adding.add(left, alike(right, left))
-
-    @property
-    def limbs(self) -> Any:
-        """The total in the GPU's memory, as that of an ExactAccumulator."""
-        return self._adding.limbs
-
-    def state(self, *, omit_nan: bool = False) -> ExactState:
-        """The sum so far, pairs with a NaN element left out and not counted if `omit_nan`; waits for the work."""
-        return states_of_limbs(self.kind, self.limbs.get(), omit_nan=omit_nan)[0]
+    def states(self, *, omit_nan: bool = False) -> tuple[ExactState, ...]:
+        """The sums so far, those of squares behind those of values; NaN elements, or pairs with one, are left out and
+        not counted if `omit_nan`. Waits for the work."""
+        return states_of_limbs(self.kind, self.limbs.get(), omit_nan=omit_nan)
 
 
 def alike(array: Any, model: Any) -> Any:
@@ -184,6 +112,6 @@ class ExactIntegerDot:
         self._limbs.make_room(ADDED * blocks)
         self._kernel(blocks, threads, (left, right, np.uint64(left.size), self._limbs.array))
 
-    def state(self, *, omit_nan: bool = False) -> ExactState:
+    def states(self, *, omit_nan: bool = False) -> tuple[ExactState, ...]:
         """The sum so far; waits for the work. No integer is NaN."""
-        return states_of_limbs(self.kind, self._limbs.array.get(), omit_nan=omit_nan)[0]
+        return states_of_limbs(self.kind, self._limbs.array.get(), omit_nan=omit_nan)

@@ -17,7 +17,7 @@ from warpfold.kernels.cuda.strategies.rows import FAST
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import OutOfMemory
 from warpfold.kernels.generate import plan
-from warpfold.kernels.ops import OPS, Terms
+from warpfold.kernels.ops import OPS
 from warpfold.kernels.scaling.axes import Method
 from warpfold.kernels.scaling.local_ranks import Sum
 from warpfold.kernels.source import GeneratedSource
@@ -42,7 +42,7 @@ class _Exact:
         from cupy.cuda import runtime
 
         recorder = RecordingGpu(gpu)
-        accumulator = ExactAccumulator(recorder, dtype, Terms.VALUES)
+        accumulator = ExactAccumulator(recorder, dtype, SumKind.VALUES)
         with recorder.recording() as launches:
             accumulator.add(array)
         self.sent = accumulator.limbs

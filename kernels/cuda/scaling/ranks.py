@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from warpfold.kernels.cuda.bench.blocking_kernel import held_together
 from warpfold.kernels.cuda.elements import carrier
-from warpfold.kernels.cuda.exact import ExactAccumulator
+from warpfold.kernels.cuda.exact import ExactAccumulator, SumKind
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.installation import nccl_version
 from warpfold.kernels.cuda.scaling import nccl
@@ -25,10 +25,8 @@ from warpfold.kernels.cuda.scaling.rank import GpuRank
 from warpfold.kernels.cuda.staging.generator import fill
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import CudaError
-from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.generate import plan
-from warpfold.kernels.ops import Terms
 from warpfold.kernels.scaling.axes import Carrier, Method
 from warpfold.kernels.scaling.local_ranks import Sum, Timing
 from warpfold.kernels.scaling.study import WORD, shard
@@ -164,13 +162,13 @@ class CudaRanks:
         step = PIECE_BYTES // source.dtype.itemsize
         with member.gpu.active(), cuda_errors("adding up in pieces"):
             member.empty()
-            added = ExactAccumulator(member.gpu, source.dtype, Terms.VALUES)
+            added = ExactAccumulator(member.gpu, source.dtype, SumKind.VALUES)
             room = cupy.empty(min(step, source.count), dtype=carrier(source.dtype))
             for start in range(0, source.count, step):
                 piece = room[: min(step, source.count - start)]
                 fill(member.gpu, made, piece, start)
                 added.add(piece)
-            return added.state()
+            return added.states()[0]
 
     def prepare_message(self, nbytes: int) -> None:
         self._all_reduce = _alone
@@ -282,7 +280,7 @@ class CudaRanks:
     def _value(self) -> float:
         held = self._sum(self._members[0])
         assert self._dtype is not None, "load() comes first"
-        return total(held, self._dtype) if isinstance(held, ExactState) else held
+        return held.round_to(self._dtype) if isinstance(held, ExactState) else held
 
 
 def _timing(member: GpuRank, whole: _Events, parts: _Events | None) -> Timing:

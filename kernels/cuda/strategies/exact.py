@@ -5,28 +5,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpfold.kernels.bench.workload import Workload
-from warpfold.kernels.cuda.exact import ExactAccumulator, ExactMoments, SumKind, states_of_limbs
+from warpfold.kernels.cuda.exact import ExactAccumulator, states_of_limbs
 from warpfold.kernels.cuda.exact.shapes import LARGEST_SHARED, SHAPES, exact_unit, kernel_name
 from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
 from warpfold.kernels.cuda.picks.workloads import PicksWorkload, RanksWorkload, planned_picks, planned_ranks
-from warpfold.kernels.cuda.strategies.exact_reducers import (
-    ExactIntegers,
-    ExactPairs,
-    ExactSpread,
-    ExactSum,
-    IntegerSpread,
-    spread,
-)
+from warpfold.kernels.cuda.strategies.exact_reducers import ExactIntegers, ExactSums, finished, kind_of
 from warpfold.kernels.cuda.strategies.own import OwnStrategy
 from warpfold.kernels.cuda.strategies.rows import exact_row
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, PlannedKernel, Reducer
 from warpfold.kernels.cuda.strategies.workloads import RecordedWorkload
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.exact.encoding import ORIGIN
-from warpfold.kernels.exact.finish import value_of
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.ops import OPS, SUMS_OF_MOMENTS, Op, Terms, Value
 from warpfold.kernels.ops.operands import Operands
@@ -48,23 +40,13 @@ class ExactCudaStrategy(CudaStrategy):
         return ExactState.empty(op.terms) if op.terms in ORIGIN else None
 
     def start(self, gpu: Gpu, op: Op, taken: Operands, *, pieces: int = 1, omit_nan: bool = False) -> Reducer:
-        dtype = taken.source.dtype
         if not op.adds:
             return self.fast.start(gpu, op, taken, pieces=pieces, omit_nan=omit_nan)
-        if op.sources == 2:
-            left, right = taken.both
-            return ExactPairs(gpu, op, left.dtype, right.dtype, omit_nan=omit_nan)
-        if not dtype.is_float:
-            return self._integers(gpu, op, dtype, taken.ddof, pieces)
-        if op.terms is Terms.MOMENTS:
-            return ExactSpread(gpu, op, dtype, taken.ddof, omit_nan=omit_nan)
-        return ExactSum(gpu, op, dtype, omit_nan=omit_nan)
-
-    def _integers(self, gpu: Gpu, op: Op, dtype: DType, ddof: int = 0, pieces: int = 1) -> Reducer:
-        """Begin a reduction of one array of integers or truth values."""
-        if op.terms is Terms.MOMENTS:
-            return IntegerSpread(gpu, self.fast, op, dtype, ddof, pieces=pieces)
-        return ExactIntegers(self.fast.reducer(gpu, op, dtype, pieces=pieces), op)
+        sources = taken.both if op.sources == 2 else (taken.source,)
+        dtypes = [source.dtype for source in sources]
+        if op.sources == 2 or dtypes[0].is_float:
+            return ExactSums(gpu, op, dtypes, taken.ddof, omit_nan=omit_nan)
+        return ExactIntegers(gpu, self.fast, op, dtypes[0], taken.ddof, pieces=pieces)
 
     def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> Workload:
         if op.selects:
@@ -76,7 +58,7 @@ class ExactCudaStrategy(CudaStrategy):
         if dtype.is_float:
             return ExactWorkload(gpu, op, dtype, array)
         recorder = RecordingGpu(gpu)
-        return RecordedWorkload(gpu, recorder, self._integers(recorder, op, dtype), array)
+        return RecordedWorkload(gpu, recorder, ExactIntegers(recorder, self.fast, op, dtype), array)
 
     def planned(self, op: Op, dtype: DType, arch: str) -> tuple[PlannedKernel, ...]:
         if op.adds and dtype.is_float:
@@ -101,16 +83,6 @@ def exact_strategy(fast: OwnStrategy) -> ExactCudaStrategy:
     return ExactCudaStrategy.of(exact_row(), fast=fast)
 
 
-def kind_of(op: Op) -> SumKind:
-    """The kind of sum that the exact kernels compute for an op of floats that adds."""
-    match op.terms:
-        case Terms.MOMENTS:
-            return SumKind.MOMENTS
-        case Terms.PRODUCTS:
-            return SumKind.PRODUCTS if op.sources == 2 else SumKind.SQUARES
-    return SumKind.MAGNITUDES if op.magnitudes else SumKind.VALUES
-
-
 class ExactWorkload:
     """The exact accumulator as a workload of a benchmark: its single launch, recorded.
 
@@ -123,11 +95,7 @@ class ExactWorkload:
     def __init__(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> None:
         self._op, self._dtype = op, dtype
         recorder = RecordingGpu(gpu)
-        self._sum: ExactAccumulator | ExactMoments
-        if op.terms is Terms.MOMENTS:
-            self._sum = ExactMoments(recorder, dtype)
-        else:
-            self._sum = ExactAccumulator(recorder, dtype, op.terms, magnitudes=op.magnitudes)
+        self._sum = ExactAccumulator(recorder, dtype, kind_of(op))
         with recorder.recording() as launches:
             self._sum.add(array)
         self._prepared = Prepared(gpu, launches)
@@ -139,7 +107,4 @@ class ExactWorkload:
             before = self._sum.limbs.get()
             self.run()
             states = states_of_limbs(self._sum.kind, self._sum.limbs.get() - before)
-        result = self._op.result_dtype(self._dtype)
-        if self._sum.kind is SumKind.MOMENTS:
-            return spread(self._op, (states[0], states[1]), 0, DTYPES[result]).value
-        return value_of(self._op, states[0], result)
+        return finished(self._op, states, self._op.result_dtype(self._dtype), 0).value

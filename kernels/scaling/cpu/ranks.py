@@ -19,7 +19,6 @@ from warpfold.kernels.bench.host.timer import HostTimer
 from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.cpu.memory import cache_bytes
 from warpfold.kernels.errors import OutOfMemory
-from warpfold.kernels.exact.finish import total
 from warpfold.kernels.exact.state import ExactState
 from warpfold.kernels.machine.cores import usable_cores
 from warpfold.kernels.ops import Terms
@@ -131,7 +130,7 @@ class CpuRanks:
         return [self._sum(rank) for rank in self._mine]
 
     def piecewise(self, source: GeneratedSource) -> ExactState:
-        added = accumulator(source.dtype, Terms.VALUES)
+        added = accumulator([source.dtype], Terms.VALUES)
         for start in range(0, source.count, PIECE):
             added.add(source.read(start, min(start + PIECE, source.count)))
         return added.state()
@@ -170,7 +169,7 @@ class CpuRanks:
     def _reduce(self, part: NDArray[Any]) -> NDArray[np.int64] | float:
         assert self._source is not None, "load() comes first"
         if self._method is Method.EXACT:
-            added = accumulator(self._source.dtype, Terms.VALUES)
+            added = accumulator([self._source.dtype], Terms.VALUES)
             added.add(part)
             return limbs_of(added.state())
         return float(np.sum(part, dtype=np.float32 if part.itemsize < 4 else None))
@@ -182,7 +181,7 @@ class CpuRanks:
     def _value(self) -> float:
         assert self._source is not None, "load() comes first"
         held = self._sum(0)
-        return total(held, self._source.dtype) if isinstance(held, ExactState) else held
+        return held.round_to(self._source.dtype) if isinstance(held, ExactState) else held
 
     def _everyone(self, work: Callable[[int], T]) -> list[T]:
         """The results of `work` for the place of each rank here, all at the same time."""

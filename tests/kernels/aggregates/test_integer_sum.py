@@ -23,7 +23,7 @@ def test_long_sums_at_both_ends_of_the_range_are_exact(dtype: DType) -> None:
             (Terms.VALUES, True, abs),
             (Terms.PRODUCTS, False, lambda x: x * x),
         ):
-            accumulated = accumulator(dtype, terms, magnitudes=magnitudes)
+            accumulated = accumulator([dtype], terms, magnitudes=magnitudes)
             accumulated.add(array)
             wanted = sum(count * term(value) for value, count in zip(values, counts, strict=True))
             assert accumulated.state().units == wanted << (1074 if terms is Terms.VALUES else 2148)
@@ -34,7 +34,7 @@ def test_random_integers_add_as_the_portable_definition_says(dtype: DType) -> No
     raw = np.random.default_rng(2).bytes(8 * 5000)
     array = np.frombuffer(raw, dtype=np.uint8) % 2 == 1 if dtype.name == "bool" else np.frombuffer(raw, dtype.numpy)
     for terms, magnitudes in ((Terms.VALUES, False), (Terms.VALUES, True), (Terms.PRODUCTS, False)):
-        accumulated = accumulator(dtype, terms, magnitudes=magnitudes)
+        accumulated = accumulator([dtype], terms, magnitudes=magnitudes)
         accumulated.add(array[:777])
         accumulated.add(array[777:])
         assert accumulated.state() == ExactState.empty(terms).add(array, magnitudes=magnitudes)
@@ -42,6 +42,6 @@ def test_random_integers_add_as_the_portable_definition_says(dtype: DType) -> No
 
 def test_arrays_longer_than_a_call_may_take_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(integer_loops, "MAX_ELEMENTS", 10)
-    accumulated = accumulator(OTHERS[3], Terms.VALUES)
+    accumulated = accumulator([OTHERS[3]], Terms.VALUES)
     accumulated.add(np.arange(1234, dtype=np.int64))
     assert accumulated.state().units == 1234 * 1233 // 2 << 1074

@@ -17,7 +17,7 @@ from warpfold.kernels.cpu import claims as module
 from warpfold.kernels.cpu.accumulator import FloatAccumulator
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.cpu.claims import LEAST_BYTES, Claims, claims_on, stream_claims
-from warpfold.kernels.cpu.folds.sums import SumFold
+from warpfold.kernels.cpu.folds import SumFold
 from warpfold.kernels.cpu.windows.standing import FUNCTION
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -221,7 +221,7 @@ def test_progress_never_falls_and_what_it_raises_stops_the_threads(
 
     claims = Claims(zeros(tmp_path, 1 << 36), 1 << 20)  # all of it would take a minute
     with pytest.raises(Stopped):
-        stream_claims(claims, lambda: SumFold(OPS["sum"], F32, NanPolicy.PROPAGATE), stop)
+        stream_claims(claims, lambda: SumFold(OPS["sum"], [F32], NanPolicy.PROPAGATE), stop)
     done = claims.done
     time.sleep(0.05)
     assert claims.done == done, "no thread goes on"

@@ -16,7 +16,7 @@ from tests.support.gpu.hard import HARD, hard
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.dtypes import DTYPES
-from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError, deviation, value_of, variance
+from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError, value_of
 from warpfold.kernels.ops import INTEGER, OPS, Terms, Value
 
 ADDING = ("sum", "mean", "norm1", "sum_squares", "norm2", "var", "std")
@@ -58,12 +58,6 @@ def states_of(op: str, groups: Sequence[NDArray[Any]]) -> list[list[ExactState]]
     return [[ExactState.of(group, terms, magnitudes=magnitudes) for group in groups] for terms in kinds]
 
 
-def defined(op: str, states: Sequence[ExactState], result: str, ddof: int) -> Value:
-    if len(states) == 1:
-        return value_of(OPS[op], states[0], result)
-    return (deviation if op == "std" else variance)(states[0], states[1], ddof, DTYPES[result])
-
-
 def bits(value: Value) -> str:
     return float(value).hex()
 
@@ -75,7 +69,7 @@ def check(op: str, kinds: Sequence[Sequence[ExactState]], result: str, ddof: int
     assert all((each.limbs == kept).all() for each, kept in zip(sums, before, strict=True))
     for at, states in enumerate(zip(*kinds, strict=True)):
         if counts[at] > ddof:
-            assert bits(values[at]) == bits(defined(op, states, result, ddof)), (op, at)
+            assert bits(values[at]) == bits(value_of(OPS[op], states, result, ddof)), (op, at)
 
 
 @pytest.mark.parametrize("op", ADDING)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.kernels.patterns import array_of_bits, patterns
 from warpfold.kernels.aggregates.product import MAX_BITS
-from warpfold.kernels.cpu.folds.by_name import AggregateFold, fold_for
+from warpfold.kernels.cpu.folds import AggregateFold, fold_for
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, NanPolicy, Op, Terms
@@ -33,12 +33,12 @@ def test_pieces_in_any_order_on_any_number_of_folds_give_one_value(
     if op.name == "prod" and dtype.is_float:
         return
     array = array_of_bits(bits, dtype)
-    whole = fold_for(op, dtype, policy)
+    whole = fold_for(op, [dtype], policy)
     whole.add(0, array)
     cuts = sorted({0, len(bits), *(chance.randint(0, len(bits)) for _ in range(4))})
     pieces = list(itertools.pairwise(cuts))
     chance.shuffle(pieces)
-    folds = [fold_for(op, dtype, policy) for _ in range(3)]
+    folds = [fold_for(op, [dtype], policy) for _ in range(3)]
     for start, stop in pieces:
         chance.choice(folds).add(start, array[start:stop])
     chance.shuffle(folds)
@@ -51,7 +51,7 @@ def test_pieces_in_any_order_on_any_number_of_folds_give_one_value(
 
 
 def folded(op: str, *parts: list[Any], dtype: DType = F64, policy: NanPolicy = NanPolicy.PROPAGATE) -> Any:
-    fold = fold_for(OPS[op], dtype, policy)
+    fold = fold_for(OPS[op], [dtype], policy)
     start = 0
     for part in parts:
         fold.add(start, np.array(part, dtype=dtype.numpy))

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu import pieces, stream
-from warpfold.kernels.cpu.folds.by_name import fold_for
+from warpfold.kernels.cpu.folds import fold_for
 from warpfold.kernels.cpu.pieces import MADE_PIECE, OneSource, TwoSources
 from warpfold.kernels.dtypes import DTYPES, DType
 from warpfold.kernels.errors import InvalidInput
@@ -40,7 +40,7 @@ class Counted:
 
 def total(source: Any, progress: Callable[[int, int], None] | None = None) -> int:
     fold = stream.stream(
-        OneSource(source), lambda: fold_for(OPS["sum"], source.dtype, NanPolicy.PROPAGATE), progress
+        OneSource(source), lambda: fold_for(OPS["sum"], [source.dtype], NanPolicy.PROPAGATE), progress
     ).fold
     return int(fold.value())
 
@@ -60,7 +60,7 @@ def test_no_time_is_negative_where_all_of_it_went_into_loading(
     monkeypatch.setattr(stream, "_work", worked)
     monkeypatch.setattr(pieces, "usable_cores", lambda: 1)
     monkeypatch.setattr(stream, "working_s", iter([0.0, wall_s]).__next__)
-    streamed = stream.stream(OneSource(Counted(0)), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
+    streamed = stream.stream(OneSource(Counted(0)), lambda: fold_for(OPS["sum"], [F32], NanPolicy.PROPAGATE))
     assert (streamed.load_ms, streamed.kernel_ms) == (wall_s * 1e3, 0.0)
 
 
@@ -68,11 +68,11 @@ def test_no_time_is_negative_where_all_of_it_went_into_loading(
 def test_the_number_of_threads_changes_nothing(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "usable_cores", lambda: threads)
     source = GeneratedSource("all_exponents", 9 * MADE_PIECE + 11, 4, F32)
-    streamed = stream.stream(OneSource(source), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
+    streamed = stream.stream(OneSource(source), lambda: fold_for(OPS["sum"], [F32], NanPolicy.PROPAGATE))
     state = streamed.fold.state()
     assert state is not None
     monkeypatch.undo()
-    whole = fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE)
+    whole = fold_for(OPS["sum"], [F32], NanPolicy.PROPAGATE)
     whole.add(0, source.read(0, source.count))
     assert state == whole.state()
     assert state.terms is Terms.VALUES
@@ -127,7 +127,7 @@ def test_no_thread_outlives_a_stream() -> None:
 
 def test_time_is_shared_between_loading_and_reducing() -> None:
     source = ArraySource(np.ones(1000, dtype=np.float32))
-    streamed = stream.stream(OneSource(source), lambda: fold_for(OPS["sum"], F32, NanPolicy.PROPAGATE))
+    streamed = stream.stream(OneSource(source), lambda: fold_for(OPS["sum"], [F32], NanPolicy.PROPAGATE))
     assert streamed.load_ms >= 0
     assert streamed.kernel_ms > 0
 

@@ -21,7 +21,7 @@ LONG = 3 * windows.TILE32 + 77
 
 
 def added(array: NDArray[Any], dtype: DType, terms: Terms, magnitudes: bool) -> ExactState:
-    accumulated: Accumulator = accumulator(dtype, terms, magnitudes=magnitudes)
+    accumulated: Accumulator = accumulator([dtype], terms, magnitudes=magnitudes)
     accumulated.add(array)
     return accumulated.state()
 
@@ -134,7 +134,7 @@ def test_one_plus_zero_among_minus_zeros_is_seen(dtype: DType) -> None:
 
 
 def test_an_add_says_what_its_own_elements_were() -> None:
-    accumulated = accumulator(DTYPES["float32"], Terms.VALUES)
+    accumulated = accumulator([DTYPES["float32"]], Terms.VALUES)
     assert accumulated.add(np.array([np.nan, 1.0], dtype=np.float32)) & Flags.NAN
     assert not accumulated.add(np.array([2.0], dtype=np.float32)) & Flags.NAN
     assert accumulated.state().flags & Flags.NAN
@@ -148,14 +148,14 @@ def test_any_permutation_in_any_chunks_gives_the_same_bytes(seed: int, cuts: lis
     with np.errstate(all="ignore"):
         array = (array * 2.0 ** chance.integers(-90, 90, LONG)).astype(dtype.numpy)
     whole = added(array, dtype, Terms.VALUES, False)
-    accumulated = accumulator(dtype, Terms.VALUES)
+    accumulated = accumulator([dtype], Terms.VALUES)
     for part in np.split(chance.permutation(array), sorted(cuts)):
         accumulated.add(part)
     assert accumulated.state().to_bytes() == whole.to_bytes()
 
 
 def test_carries_are_resolved_over_many_calls() -> None:
-    accumulated = accumulator(DTYPES["float64"], Terms.VALUES)
+    accumulated = accumulator([DTYPES["float64"]], Terms.VALUES)
     part = np.array([np.finfo(np.float64).max, 5e-324, -np.finfo(np.float64).max, -1.0])
     for _ in range(2000):
         accumulated.add(part)

@@ -59,7 +59,7 @@ def expected(op: str, members: Array, *, omit_nan: bool) -> float | None:
     if not kept.size:
         return None
     state = ExactState.empty(Terms.VALUES).add(np.ascontiguousarray(kept))
-    return float(value_of(OPS[op], state, members.dtype.name))
+    return float(value_of(OPS[op], [state], members.dtype.name))
 
 
 def check(values: Array, omitted: Array, groups: list[Array], *, mean: bool, omit_nan: bool) -> None:
@@ -265,7 +265,7 @@ def check_products(values: Array, omitted: Array, groups: list[tuple[Array, Arra
         kept = ~missing if omit_nan else np.ones(x.size, bool)
         if kept.any():
             state = ExactState.of_products(np.ascontiguousarray(x[kept]), np.ascontiguousarray(y[kept]))
-            wanted = float(value_of(OPS["dot"], state, x.dtype.name))
+            wanted = float(value_of(OPS["dot"], [state], x.dtype.name))
             assert float(value).hex() == wanted.hex(), (number, x[:20], y[:20])
         assert omitted[number] == (missing.sum() if omit_nan else 0)
 

@@ -7,23 +7,13 @@ from typing import Any
 from numpy.typing import NDArray
 
 from warpfold.kernels.cuda.elements import carrier
-from warpfold.kernels.cuda.exact import ExactAccumulator, ExactDot, ExactMoments, SumKind
+from warpfold.kernels.cuda.exact import SumKind
 from warpfold.kernels.cuda.exact.shapes import CHOICES, Chosen
-from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.dtypes import DTYPES, DType
 
 
 def dtype_of(array: NDArray[Any]) -> DType:
     return next(row for row in DTYPES.values() if row.numpy == array.dtype)
-
-
-def accumulator(gpu: Gpu, dtype: DType, kind: SumKind) -> Any:
-    """The accumulator of a kind."""
-    if kind is SumKind.MOMENTS:
-        return ExactMoments(gpu, dtype)
-    if kind is SumKind.PRODUCTS:
-        return ExactDot(gpu, dtype)
-    return ExactAccumulator(gpu, dtype, kind.terms, magnitudes=kind is SumKind.MAGNITUDES)
 
 
 def on_device(array: NDArray[Any], start: int) -> Any:

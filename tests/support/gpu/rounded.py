@@ -34,8 +34,10 @@ class Exact:
             if values.count <= ddof:
                 return math.nan
             return (finish.variance if name == "var" else finish.deviation)(values, squares, ddof, dtype)
-        (state,) = self._portable(kind)
-        return math.nan if name == "mean" and not state.count else float(finish.value_of(OPS[name], state, dtype.name))
+        states = self._portable(kind)
+        if name == "mean" and not states[0].count:
+            return math.nan
+        return float(finish.value_of(OPS[name], states, dtype.name))
 
 
 def expected(name: str, dtype: DType, *arrays: Array, ddof: int = 0) -> float:

@@ -7,13 +7,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from tests.support.gpu.accumulators import accumulator, early_choices, on_device
+from tests.support.gpu.accumulators import early_choices, on_device
 from tests.support.gpu.adversarial import adversarial
 from warpfold.kernels.cuda.backend import CudaBackend
 from warpfold.kernels.cuda.bench.reader import SHAPES, patternless, reading
 from warpfold.kernels.cuda.bench.target import CudaTarget
 from warpfold.kernels.cuda.exact import SHAPES as SHAPES_OF_SUMS
-from warpfold.kernels.cuda.exact import SumKind
+from warpfold.kernels.cuda.exact import ExactAccumulator, SumKind
 from warpfold.kernels.cuda.exact import shapes as shapes_of_sums
 from warpfold.kernels.cuda.exact.finishing import FINISHED_OPS
 from warpfold.kernels.cuda.exact.shapes import CHOICES
@@ -59,7 +59,7 @@ def add_exactly(backend: CudaBackend) -> None:
                 for count in COUNTS:
                     arrays = [on_device(adversarial(data, dtype, count, seed), 3) for seed in range(2)]
                     for kind in SumKind:
-                        accumulator(backend.gpu, dtype, kind).add(*arrays[: 1 + (kind is SumKind.PRODUCTS)])
+                        ExactAccumulator(backend.gpu, dtype, kind).add(*arrays[: 1 + (kind is SumKind.PRODUCTS)])
         backend.gpu.stream.synchronize()
     narrow, wide = (GeneratedSource("normal", 40_007, 1, DTYPES[name]) for name in ("float16", "bfloat16"))
     backend.reduce(narrow, "dot", other=wide)
@@ -74,7 +74,7 @@ def add_by_choice(backend: CudaBackend) -> None:
                 for kind in kinds:
                     for count in COUNTS:
                         arrays = [on_device(adversarial(data, DTYPES[name], count, seed), 3) for seed in range(2)]
-                        accumulator(backend.gpu, DTYPES[name], kind).add(*arrays[: 1 + (kind is SumKind.PRODUCTS)])
+                        ExactAccumulator(backend.gpu, DTYPES[name], kind).add(*arrays[: 1 + (kind is SumKind.PRODUCTS)])
                         reduce_in_place(resident, DTYPES[name], kind, arrays)
         backend.gpu.stream.synchronize()
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.claims import Claims, stream_claims
-from warpfold.kernels.cpu.folds.sums import SumFold
+from warpfold.kernels.cpu.folds import SumFold
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.formats.npy import open_array, read_head
 from warpfold.kernels.ops import OPS, NanPolicy
@@ -29,7 +29,7 @@ def summed(
     progress: Callable[[int, int], None] | None = None,
     piece: int = PIECE,
 ) -> SumFold:
-    make = lambda: SumFold(OPS[op], source.dtype, NanPolicy.PROPAGATE)  # noqa: E731 - a fold for each thread
+    make = lambda: SumFold(OPS[op], [source.dtype], NanPolicy.PROPAGATE)  # noqa: E731 - a fold for each thread
     return stream_claims(Claims(source, piece), make, progress).fold
 
 

@@ -66,7 +66,7 @@ def check(made: KeyedSums, keys: Array, array: Array, *, omit_nan: bool = False)
         if members.size:
             state = ExactState.empty(Terms.VALUES).add(np.ascontiguousarray(members))
             for op, values in (("sum", sums), ("mean", means)):
-                wanted = float(value_of(OPS[op], state, array.dtype.name))
+                wanted = float(value_of(OPS[op], [state], array.dtype.name))
                 assert float(values[number]).hex() == wanted.hex(), (op, made.strategy, made.levels, number)
 
 

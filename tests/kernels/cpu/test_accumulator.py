@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tests.support.kernels.patterns import in_window
 from warpfold.kernels.aggregates import integer_loops
 from warpfold.kernels.cpu import windows
-from warpfold.kernels.cpu.pairs import pair_accumulator
+from warpfold.kernels.cpu.accumulator import accumulator
 from warpfold.kernels.dtypes import DTYPES, dtype_of
 from warpfold.kernels.exact import ExactState, Flags
 from warpfold.kernels.ops import Terms
@@ -19,7 +19,7 @@ F32, F64 = DTYPES["float32"], DTYPES["float64"]
 
 
 def added(x: NDArray[Any], y: NDArray[Any]) -> ExactState:
-    accumulated = pair_accumulator(dtype_of(x.dtype), dtype_of(y.dtype))
+    accumulated = accumulator([dtype_of(x.dtype), dtype_of(y.dtype)], Terms.PRODUCTS)
     accumulated.add(x, y)
     return accumulated.state()
 
