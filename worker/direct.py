@@ -13,8 +13,7 @@ from psycopg import sql
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import LETS_GO, NOTICES_LOSS, conninfo
-from warpfold.app.jobs.attempt import Lease
-from warpfold.app.jobs.direct import LISTEN, SpecPiece, attempt_of
+from warpfold.app.jobs.direct import LISTEN, attempt_of
 from warpfold.contract.backoff import Backoff
 
 log: FilteringBoundLogger = structlog.get_logger()
@@ -22,12 +21,10 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class DirectMessage:
-    """An attempt that was handed over directly, and the unclaimed lease by which a child may begin `ahead` of the
-    claim; None where the spec did not come with it."""
+    """An attempt that was handed over directly."""
 
     job_id: UUID
     attempt: int
-    ahead: Lease | None = None
 
 
 class DirectMessages:
@@ -39,9 +36,7 @@ class DirectMessages:
         self._worker = worker
         self._clock = clock
         self._connection: psycopg.Connection[tuple[object, ...]] | None = None
-        self._channel_of_specs = ""
         self._came: deque[DirectMessage] = deque()
-        self._pieces: list[SpecPiece] = []  # of the spec of the job whose message comes next
         self._pause = Backoff()
         self._again = 0.0
 
@@ -67,26 +62,10 @@ class DirectMessages:
             try:
                 for news in self._connection.notifies(timeout=0):
                     with suppress(ValueError):  # not a message of the service: any role that may connect can send one
-                        self._take_in(news)
+                        self._came.append(DirectMessage(*attempt_of(news.payload)))
             except psycopg.Error as error:
                 self._lost(error)
         return self._came.popleft() if self._came else None
-
-    def _take_in(self, news: psycopg.Notify) -> None:
-        if news.channel == self._channel_of_specs:
-            piece = SpecPiece.of(news.payload)
-            if piece.number == 1:
-                self._pieces.clear()
-            self._pieces.append(piece)
-            return
-        job_id, attempt = attempt_of(news.payload)
-        pieces, self._pieces = self._pieces, []
-        if pieces and all(piece.job_id == job_id for piece in pieces):
-            spec = "".join(piece.text for piece in pieces)
-            ahead = Lease.unclaimed(job_id, attempt, spec, pieces[0].request_id)
-            self._came.append(DirectMessage(job_id, attempt, ahead))
-        else:
-            self._came.append(DirectMessage(job_id, attempt))
 
     def close(self) -> None:
         """Stop listening, so that no more jobs are handed over directly."""
@@ -94,7 +73,6 @@ class DirectMessages:
             with suppress(psycopg.Error):
                 self._connection.close()
             self._connection = None
-            self._pieces.clear()
 
     def _listening(self) -> psycopg.Connection[tuple[object, ...]]:
         connection = psycopg.connect(
@@ -109,9 +87,7 @@ class DirectMessages:
         try:
             row = connection.execute(LISTEN, {"worker": self._worker}).fetchone()
             assert row is not None, "a select without a table has a row"
-            for channel in row[1:]:
-                connection.execute(sql.SQL("listen {}").format(sql.Identifier(str(channel))))
-            self._channel_of_specs = str(row[2])
+            connection.execute(sql.SQL("listen {}").format(sql.Identifier(str(row[1]))))
         except BaseException:
             connection.close()
             raise

@@ -49,29 +49,21 @@ class LeaseExchange:
         listen: Callable[[Child, float], News | Pulse | Ending | None],
         quiet: "ChildSilence",
         silent_s: float,
-        ahead: Lease | None = None,
     ) -> None:
-        """If `ahead` is not None, the child runs that lease already, and it is the first that is sent."""
         self._child = child
         self._listen = listen
         self._quiet = quiet
         self._silent_s = silent_s
-        self._ahead = ahead
         self._unanswered: deque[Lease] = deque()  # as they were claimed
         self._broken = False
 
     @property
     def over(self) -> bool:
         """Whether every lease has its answer, so that the child can be given others."""
-        return self._ahead is None and not self._unanswered and not self._broken
+        return not self._unanswered and not self._broken
 
     def send(self, lease: Lease) -> None:
         """Send the child one more lease. If the child is gone, `receive` says so."""
-        if self._ahead is not None:
-            assert lease.confirms(self._ahead), "what else was begun is forgotten before an exchange"
-            self._ahead = None
-            self._unanswered.append(lease)
-            return
         self._unanswered.append(lease)
         with suppress(OSError):
             self._child.pipe.send(lease)

@@ -25,7 +25,6 @@ from rq.utils import as_text, now
 from rq.worker.base import WorkerStatus
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.worker.direct import DirectMessage, DirectMessages
 from warpfold.worker.group import WaitingMessages
@@ -144,14 +143,14 @@ class AttemptQueues:
 class Consumer(SimpleWorker):
     """The worker's side of its queue: takes attempts and has them run, one at a time, without forking. `run` runs one
     attempt, or a group of attempts that begins with it, and raises only if the first could not be claimed. It gets the
-    consumer itself as the `WaitingMessages` of a group. For an attempt that was handed over directly it gets None
-    and, if the spec came with the attempt, the lease by which a child may begin ahead of the claim."""
+    consumer itself as the `WaitingMessages` of a group. For an attempt that was handed over directly it gets
+    None."""
 
     def __init__(
         self,
         worker: str,
         redis: Redis,
-        run: Callable[[UUID, int, WaitingMessages | None, Lease | None], None],
+        run: Callable[[UUID, int, WaitingMessages | None], None],
         stop: Stop,
         direct: DirectMessages | None = None,
     ) -> None:
@@ -220,7 +219,7 @@ class Consumer(SimpleWorker):
             self.execute_job(taken, self.queues[0])
         else:
             # The queue was empty when the attempt was handed over.
-            self._run(taken.job_id, taken.attempt, None, taken.ahead)
+            self._run(taken.job_id, taken.attempt, None)
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Run the attempt that `job` names, and remove the message from Redis, however the attempt ended. Only the two
@@ -232,7 +231,7 @@ class Consumer(SimpleWorker):
         except Exception as error:
             log.error("unreadable message", message=job.id, error=repr(error))
         else:
-            self._run(job_id, attempt, self, None)
+            self._run(job_id, attempt, self)
         with self.connection.pipeline() as pipeline:
             pipeline.lrem(queue.intermediate_queue_key, 1, job.id)
             pipeline.delete(job.key)

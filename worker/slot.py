@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import structlog
 from structlog.typing import FilteringBoundLogger
 
-from warpfold.app.jobs.attempt import Failure, Lease, Success
+from warpfold.app.jobs.attempt import Failure, Success
 from warpfold.contract.backoff import Backoff
 from warpfold.worker.child import PipeClosed
 from warpfold.worker.child_process import BrokenSlot, Child
@@ -61,7 +61,6 @@ class Slot:
         self._closes_at: float | None = None
         self._child: Child | None = None
         self._rates: Mapping[str, object] | None = None
-        self._ahead: Lease | None = None
         self._spare_does = spare
         self._spare: Child | None = None
         self._spare_pause = Backoff(_SPARE_AGAIN_S, _SPARE_AGAIN_AT_LAST_S)
@@ -107,27 +106,6 @@ class Slot:
             log.info("devices closed", pid=self.pid)
             self._end_child()
 
-    def begin(self, ahead: Lease) -> None:
-        """Have the child run an unclaimed attempt; does nothing where no child lives. `keep` or `forget` is to
-        follow."""
-        if self._child is not None and not self._child.is_dead():
-            self._ahead = ahead
-            with suppress(OSError):  # the child is gone, and `ready` will find that out
-                self._child.pipe.send(ahead)
-
-    def keep(self, lease: Lease) -> None:
-        """Note that the attempt that was begun is claimed now. Its answer counts if the claimed `lease` asks for the
-        same."""
-        if self._ahead is not None and not lease.confirms(self._ahead):
-            self.forget()
-
-    def forget(self) -> None:
-        """End the child if it runs an attempt that is not claimed, because its answer must not be taken for that of
-        another attempt."""
-        if self._ahead is not None:
-            log.info("child ended: what it had begun was not claimed")
-            self._end_child()
-
     @property
     def spare_pid(self) -> int | None:
         """The process id of the spare child, None while none stands by."""
@@ -149,10 +127,8 @@ class Slot:
         left a lease without an answer, or that had any ending but a plain answer, the child is gone, and `ready` has
         the next: the spare child if there is one, else a new one."""
         assert self._child is not None, "ready() comes first"
-        exchange = LeaseExchange(
-            self._child, self._listen, ChildSilence(self._child, self._silent_s), self._silent_s, self._ahead
-        )
-        self._ahead = None
+        silence = ChildSilence(self._child, self._silent_s)
+        exchange = LeaseExchange(self._child, self._listen, silence, self._silent_s)
         try:
             yield exchange
         finally:
@@ -169,7 +145,6 @@ class Slot:
         if self._child is not None:
             self._child.end()
             self._child = None
-        self._ahead = None
         self._closes_at = None
 
     def _close_later(self) -> None:

@@ -8,7 +8,6 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.jobs import leases
-from warpfold.app.jobs.attempt import Lease
 from warpfold.contract.states import Reason
 from warpfold.worker.endings import Place, patiently
 from warpfold.worker.failures import incident
@@ -17,16 +16,14 @@ from warpfold.worker.group import Group, WaitingMessages
 log: FilteringBoundLogger = structlog.get_logger()
 
 
-def run_job(
-    place: Place, job_id: UUID, attempt: int, behind: WaitingMessages | None = None, ahead: Lease | None = None
-) -> None:
+def run_job(place: Place, job_id: UUID, attempt: int, behind: WaitingMessages | None = None) -> None:
     """Run one attempt of a job from claim to end; for a small job, run the small jobs `behind` it, too. Does nothing if
-    the attempt cannot be claimed. The child runs the attempt `ahead` of its claim where it may.
+    the attempt cannot be claimed.
 
     Raises one of DATABASE_LOST if Postgres cannot be reached for the claim: then nothing has happened, or the answer
     was lost on its way, and the attempt is taken back when its lease expires.
     """
-    lease = _claimed(place, job_id, attempt, ahead)
+    lease = place.database.quickly(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
     if lease is None:
         log.info("dropped", job=str(job_id), attempt=attempt)
         return
@@ -38,19 +35,4 @@ def run_job(
         sentence = incident(error, lease.job_id, lease.attempt)
         patiently(place, leases.fail, lease, Reason.INTERNAL, sentence)
     finally:
-        place.slot.forget()  # an attempt was begun and not run to its end, because the worker stops
         place.show(None)
-
-
-def _claimed(place: Place, job_id: UUID, attempt: int, ahead: Lease | None) -> Lease | None:
-    lease = None
-    if ahead is not None and not place.turn.is_shared:
-        place.slot.begin(ahead)
-    try:
-        lease = place.database.quickly(leases.claim, job_id, attempt, place.worker, place.settings.lease_s)
-    finally:
-        if lease is None:
-            place.slot.forget()
-        else:
-            place.slot.keep(lease)
-    return lease

@@ -86,7 +86,6 @@ def job_of(
         priority=PRIORITIES[spec.priority],
         needs=spec.needs() if isinstance(spec, Task) and not spec.parts() else NONE,
         small=isinstance(spec, Task) and not spec.parts() and spec.small(),
-        ahead=isinstance(spec, Task) and not spec.parts() and spec.ahead(),
         work=_work(spec, folders),
         timeout_s=spec.timeout_s,
         spec=spec.model_dump_json(exclude={"webhook"}),
@@ -215,8 +214,7 @@ def submit_at_once(connection: Connection, new: Job, key: Key | None, limits: Li
     before, or this was done before and its answer was lost: `submit` knows why. A preset takes no place itself: its
     children do."""
     row = _row_of(new) | {"limit": _queued(limits), "places": places}
-    directly = new.small and limits.running is None
-    row |= {"directly": directly, **direct.pieces_of(new.spec if directly and new.ahead else None)}
+    row["directly"] = new.small and limits.running is None
     if key is None:
         accepted = connection.execute(_ACCEPT_CHECKED, row).one_or_none()
     else:
@@ -350,13 +348,11 @@ def _acceptance(*, checked: bool = True, keyed: bool = False) -> Select[Any]:
     event = select(accepted.c.id, literal(1), literal(EventType.SUBMITTED.value), literal({}, events.c.data.type))
     submitted = insert(events).from_select(["job_id", "seq", "type", "data"], event).cte("submitted")
     waits = accepted.c.slot.is_(None)
-    *pieces_sent, attempt_sent = direct.tell(accepted.c.slot, accepted.c.id)
     return select(
         accepted.c.seq,
         accepted.c.created_at,
         accepted.c.slot,
-        *pieces_sent,
-        case((waits, func.pg_notify(QUEUE, "")), else_=attempt_sent),
+        case((waits, func.pg_notify(QUEUE, "")), else_=direct.tell(accepted.c.slot, accepted.c.id)),
     ).add_cte(taken, submitted)
 
 
@@ -375,7 +371,7 @@ def accept(connection: Connection, new: Job) -> Job:
 
 def _row_of(new: Job) -> dict[str, object]:
     row: dict[str, object] = {name: getattr(new, name) for name in _STORED}
-    return row | {"takes": 0 if new.needs == NONE else 1, **direct.pieces_of(None)}
+    return row | {"takes": 0 if new.needs == NONE else 1}
 
 
 def _accepted(new: Job, row: Row[*tuple[Any, ...]]) -> Job:

@@ -12,8 +12,7 @@ from warpfold.contract.states import Reason
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to run one attempt at a job. Its `token` guards every write of the worker; a lease that is `unclaimed`
-    has a token by which no row can be written. `request_id` names the
+    """The right to run one attempt at a job. Its `token` guards every write of the worker. `request_id` names the
     request that brought the job, for the logs; `traceparent` is the parent of the attempt's spans; a job that came
     without a request or a trace has none.
 
@@ -40,25 +39,10 @@ class Lease:
     done: tuple[Measurement, ...] = ()
     claimed_s: float = field(default_factory=time.monotonic, compare=False)
 
-    @classmethod
-    def unclaimed(cls, job_id: UUID, attempt: int, spec: str, request_id: str | None) -> "Lease":
-        """The lease of a child that runs a small attempt while its worker claims it. Its spec came with the hand-over,
-        and is only a hint. The answer counts if the claim succeeds and its lease `confirms` this one. Of the fields
-        that only the claim knows, the result has the wait alone (`Success.after`)."""
-        return cls(job_id, attempt, _NO_TOKEN, spec, 0.0, 0.0, request_id=request_id, small=True)
-
-    def confirms(self, ahead: "Lease") -> bool:
-        """Whether a child that runs the unclaimed `ahead` computes just what this lease asks for."""
-        same = ahead == Lease.unclaimed(self.job_id, self.attempt, self.spec, self.request_id)
-        return same and self.small and not self.done and self.placement is None
-
     @property
     def log_fields(self) -> dict[str, str | int | None]:
         """The fields of a line of the log that name the attempt."""
         return {"job": str(self.job_id), "attempt": self.attempt, "request_id": self.request_id}
-
-
-_NO_TOKEN = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,6 @@ class Job:
     needs: str = NONE
     small: bool = False
     lies: str = ""
-    ahead: bool = False
     work: Mapping[str, object] | None = None
     slot: str | None = None
     dispatched_at: datetime | None = None
@@ -121,7 +120,6 @@ class Job:
         spec: str,
         spec_brief: str | None = None,
         small: bool = False,
-        ahead: bool = False,
         work: Mapping[str, object] | None = None,
         tags: Mapping[str, str] | None = None,
         parent_id: UUID | None = None,
@@ -163,7 +161,6 @@ class Job:
             needs=needs,
             small=small,
             lies=str(work["lies"]) if work else "",
-            ahead=ahead,
             work=work,
             timeout_s=timeout_s,
             spec_brief=spec_brief,

@@ -245,9 +245,6 @@ class ReduceSpec(Task):
             return False
         return all(count is not None and count <= MOST_OF_SMALL for count in counts)
 
-    def ahead(self) -> bool:
-        return self.small()
-
     def work(self, folders: Folders | None = None) -> Work:
         return Work.over((source.lies, source.bytes_at_hand(folders)) for _, source in self.sources())
 

@@ -91,10 +91,6 @@ class Task(Spec):
         jobs at a time and end several of them in one transaction."""
         return False
 
-    def ahead(self) -> bool:
-        """Whether a child may compute a small job before the job is claimed: to forget its answer undoes all of it."""
-        return False
-
     def work(self, folders: Folders | None = None) -> Work | None:
         """The bytes that the job has to move, so far as they are known without opening files; None where they do not
         determine how long the job takes. With `folders`, the sizes of files are read."""

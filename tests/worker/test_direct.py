@@ -9,7 +9,6 @@ import pytest
 from tests.support.clock import HandClock
 from tests.support.waiting import until
 from warpfold.app.db import conninfo
-from warpfold.app.jobs.attempt import Lease
 from warpfold.worker.direct import DirectMessage, DirectMessages
 
 WORKER = "here:cpu"
@@ -30,11 +29,6 @@ def messages(database_url: str, clock: HandClock) -> Iterator[DirectMessages]:
 
 def send(connection: psycopg.Connection, job_id: UUID, attempt: int) -> None:
     connection.execute("select pg_notify('warpfold_slot_' || md5(%s), %s)", (WORKER, f"{job_id} {attempt}"))
-
-
-def send_spec(connection: psycopg.Connection, job_id: UUID, number: int, text: str, request_id: str = "-") -> None:
-    message = f"{job_id} {number} {request_id} {text}"
-    connection.execute("select pg_notify('warpfold_spec_' || md5(%s), %s)", (WORKER, message))
 
 
 def taken(messages: DirectMessages, count: int) -> list[DirectMessage]:
@@ -88,37 +82,10 @@ def test_an_unreachable_postgres_is_no_error(clock: HandClock) -> None:
     assert messages.take() is None
 
 
-def test_a_spec_comes_whole_before_its_job(messages: DirectMessages, other: psycopg.Connection) -> None:
-    messages.listen()
-    first, second = uuid4(), uuid4()
-    with other.transaction():
-        send_spec(other, first, 1, '{"kind": ', "a-request")
-        send_spec(other, first, 2, '"reduce"}', "a-request")
-        send(other, first, 1)
-    send(other, second, 1)
-    spec = Lease.unclaimed(first, 1, '{"kind": "reduce"}', "a-request")
-    assert taken(messages, 2) == [DirectMessage(first, 1, spec), DirectMessage(second, 1)]
-
-
-def test_the_spec_of_another_job_is_dropped(messages: DirectMessages, other: psycopg.Connection) -> None:
-    messages.listen()
-    job_id = uuid4()
-    send_spec(other, uuid4(), 1, "{}")
-    send(other, job_id, 1)
-    send_spec(other, uuid4(), 1, "[]")
-    send_spec(other, job_id, 1, "{}")
-    send(other, job_id, 2)
-    assert taken(messages, 2) == [
-        DirectMessage(job_id, 1),
-        DirectMessage(job_id, 2, Lease.unclaimed(job_id, 2, "{}", None)),
-    ]
-
-
 def test_messages_that_nobody_of_ours_sent_are_passed_over(messages: DirectMessages, other: psycopg.Connection) -> None:
     messages.listen()
-    for channel in ("warpfold_slot_", "warpfold_spec_"):
-        for payload in ("", "nonsense", f"{uuid4()} first", "1 2 3 4"):
-            other.execute("select pg_notify(%s || md5(%s), %s)", (channel, WORKER, payload))
+    for payload in ("", "nonsense", f"{uuid4()} first", "1 2 3 4"):
+        other.execute("select pg_notify('warpfold_slot_' || md5(%s), %s)", (WORKER, payload))
     job_id = uuid4()
     send(other, job_id, 1)
     assert taken(messages, 1) == [DirectMessage(job_id, 1)]

@@ -1,6 +1,5 @@
 """A group of small jobs on its worker, with a real child, real queues and a real database."""
 
-import json
 import signal
 import threading
 import time
@@ -20,7 +19,6 @@ from tests.support.waiting import until
 from tests.support.workers.actor import actor
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
-from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.contract.states import Reason, Status
 from warpfold.worker import group
@@ -186,61 +184,9 @@ def test_a_job_that_was_handed_over_directly_meets_a_child_of_use(
     assert mine is not None
     until(lambda: mine.is_dead() or mine.is_stopped())  # the pipe that says so may be closed later than it is dead
     job_id = ledger.submit("say hello", small=True)
-    consumer.execute(handed_over(job_id, "say hello"))
+    consumer.execute(DirectMessage(job_id, 1))
     assert ledger.history(job_id) == ENDED_ONCE
     assert place.slot.pid != child.pid
-
-
-def handed_over(job_id: UUID, do: str) -> DirectMessage:
-    """A job that comes to the worker directly, with its spec."""
-    return DirectMessage(job_id, 1, Lease.unclaimed(job_id, 1, json.dumps({"do": do}), None))
-
-
-def test_a_child_computes_while_its_attempt_is_claimed(
-    consumer: Consumer, place: Place, ledger: Ledger, meanwhile: Meanwhile, tmp_path: Path
-) -> None:
-    notes = tmp_path / "notes"
-    job_id = ledger.submit(f"note {notes}", small=True)
-    pid = place.slot.pid
-    with ledger.locked(job_id):
-        meanwhile(lambda: consumer.execute(handed_over(job_id, f"note {notes}")))
-        until(lambda: notes.exists() and notes.read_text() != "")
-        assert ledger.history(job_id) == ["submitted"]
-    until(lambda: ledger.job(job_id).status.terminal)
-    assert ledger.history(job_id) == ENDED_ONCE
-    assert ledger.result(job_id)["timings"]["queued_ms"] > 0, "the child did not know it"
-    assert ledger.points(job_id) == 1
-    assert notes.read_text() == f"{pid}\n", "it ran once"
-
-
-def test_what_was_begun_and_may_not_be_claimed_leaves_nothing(consumer: Consumer, place: Place, ledger: Ledger) -> None:
-    cancelled = ledger.submit("say a", small=True)
-    ledger.cancel(cancelled)
-    consumer.execute(handed_over(cancelled, "say a"))
-    following = ledger.submit("say b", small=True)
-    consumer.execute(handed_over(following, "say b"))
-    assert histories(ledger, [cancelled, following]) == [["submitted", "cancelled"], ENDED_ONCE]
-    assert answers(ledger, [following]) == ["b"]
-
-
-@pytest.mark.parametrize("small", [True, False])
-def test_the_stored_spec_counts_whatever_came_with_the_message(consumer: Consumer, ledger: Ledger, small: bool) -> None:
-    job_id = ledger.submit("say what was stored", small=small)
-    consumer.execute(handed_over(job_id, "say what was forged"))
-    assert ledger.history(job_id) == ENDED_ONCE
-    assert answers(ledger, [job_id]) == ["what was stored"]
-
-
-def test_a_worker_that_stops_puts_back_what_was_begun(
-    consumer: Consumer, place: Place, ledger: Ledger, meanwhile: Meanwhile, tmp_path: Path
-) -> None:
-    notes = tmp_path / "notes"
-    do = f"note-and-sleep {notes}"
-    job_id = ledger.submit(do, small=True)
-    meanwhile(lambda: consumer.execute(handed_over(job_id, do)))
-    until(lambda: notes.exists() and ledger.history(job_id) == ["submitted", "started"])
-    place.stop.request()
-    until(lambda: ledger.history(job_id) == ["submitted", "started", "requeued"])
 
 
 def test_a_child_that_cannot_be_trusted_is_replaced_for_the_others(

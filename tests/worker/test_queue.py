@@ -9,7 +9,6 @@ from rq import Queue, SimpleWorker
 from rq.serializers import JSONSerializer
 
 from warpfold.app.db import conninfo
-from warpfold.app.jobs.attempt import Lease
 from warpfold.app.jobs.queue import HandOver
 from warpfold.worker import queue
 from warpfold.worker.direct import DirectMessages
@@ -29,7 +28,7 @@ def took() -> Took:
 
 @pytest.fixture
 def consumer(redis: Redis, stop: Stop, took: Took) -> Iterator[Consumer]:
-    consumer = Consumer(WORKER, redis, lambda job_id, attempt, behind, ahead: took.append((job_id, attempt)), stop)
+    consumer = Consumer(WORKER, redis, lambda job_id, attempt, behind: took.append((job_id, attempt)), stop)
     consumer.enter()
     yield consumer
     consumer.close()
@@ -90,7 +89,7 @@ def test_what_was_taken_and_not_run_is_run_after_a_restart(
 ) -> None:
     first, second = send(1), send(1)
     consumer.take()  # and here it is killed
-    following = Consumer(WORKER, redis, lambda job_id, attempt, behind, ahead: took.append((job_id, attempt)), stop)
+    following = Consumer(WORKER, redis, lambda job_id, attempt, behind: took.append((job_id, attempt)), stop)
     with closing(following):
         following.enter()
         work_off(following, 2)
@@ -134,10 +133,9 @@ def test_a_wait_without_work_ends_after_a_while(consumer: Consumer) -> None:
 def test_a_job_that_was_handed_over_directly_is_run_while_redis_is_asked(
     redis: Redis, stop: Stop, took: Took, send: Callable[[int], UUID], database_url: str
 ) -> None:
-    def run(job_id: UUID, attempt: int, behind: WaitingMessages | None, ahead: Lease | None) -> None:
+    def run(job_id: UUID, attempt: int, behind: WaitingMessages | None) -> None:
         took.append((job_id, attempt))
         assert (behind is None) == (job_id == directly)
-        assert ahead == (Lease.unclaimed(directly, 1, "{}", None) if job_id == directly else None)
 
     directly = uuid4()
     direct = DirectMessages(database_url, WORKER)
@@ -145,7 +143,6 @@ def test_a_job_that_was_handed_over_directly_is_run_while_redis_is_asked(
         consumer.enter()
         assert consumer.take() is None  # Redis goes on waiting
         with psycopg.connect(conninfo(database_url), autocommit=True) as other:
-            other.execute("select pg_notify('warpfold_spec_' || md5(%s), %s)", (WORKER, f"{directly} 1 - {{}}"))
             other.execute("select pg_notify('warpfold_slot_' || md5(%s), %s)", (WORKER, f"{directly} 1"))
         work_off(consumer, 1)
         by_redis = send(1)
@@ -181,4 +178,4 @@ def test_rq_shows_the_worker_until_it_leaves(consumer: Consumer, redis: Redis) -
 
 
 def test_a_killed_workers_registration_does_not_keep_the_next_out(consumer: Consumer, redis: Redis, stop: Stop) -> None:
-    Consumer(WORKER, redis, lambda job_id, attempt, behind, ahead: None, stop).enter()
+    Consumer(WORKER, redis, lambda job_id, attempt, behind: None, stop).enter()

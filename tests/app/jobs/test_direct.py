@@ -1,6 +1,5 @@
 """Direct hand-over: a small job that comes while nothing waits goes to an idle slot that listens, and to no other."""
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from uuid import uuid4
@@ -14,7 +13,7 @@ from tests.support.waiting import until
 from warpfold.app.db import BlockingDatabase
 from warpfold.app.jobs import accept, leases
 from warpfold.app.jobs.accept import Key
-from warpfold.app.jobs.attempt import Lease, Success
+from warpfold.app.jobs.attempt import Success
 from warpfold.app.jobs.store import Job
 from warpfold.app.quotas.quota import Limits
 from warpfold.app.tables.users import quota_holds, quotas
@@ -60,9 +59,7 @@ def slot_of(ledger: Ledger, database: BlockingDatabase) -> Callable[..., str | N
 SlotOf = Callable[..., str | None]
 
 
-def _job(
-    ledger: Ledger, owner: str = "ada", needs: str = "any", *, small: bool = True, ahead: bool = False, spec: str = "{}"
-) -> Job:
+def _job(ledger: Ledger, owner: str = "ada", needs: str = "any", *, small: bool = True) -> Job:
     return Job.new(
         id=uuid4(),
         owner=owner,
@@ -71,9 +68,8 @@ def _job(
         priority=1,
         needs=needs,
         timeout_s=60.0,
-        spec=spec,
+        spec="{}",
         small=small,
-        ahead=ahead,
         request_id="a-request",
     )
 
@@ -101,24 +97,6 @@ def test_the_worker_hears_of_its_job_and_no_other_worker_does(
     assert message(ours) == DirectMessage(first.id, 1)
     assert message(theirs) == DirectMessage(second.id, 1)  # the first slot has a job in hand
     assert ours.take() is theirs.take() is None
-
-
-@pytest.mark.parametrize(
-    ("ahead", "spec", "comes"),
-    [
-        (True, json.dumps({"values": [1.5] * 6000}), True),  # in four pieces, of which two are equal
-        (True, json.dumps({"values": [1.5] * 7000}), False),  # too long
-        (True, '{"values": "\u00e9"}', False),  # characters of two bytes would make a piece too long
-        (False, "{}", False),
-    ],
-)
-def test_a_short_spec_comes_with_its_job(
-    ledger: Ledger, database: BlockingDatabase, listens: Listens, *, ahead: bool, spec: str, comes: bool
-) -> None:
-    ours = listens(ledger.worker("cpu"))
-    job = _job(ledger, ahead=ahead, spec=spec)
-    database.run(accept.submit, job, None, LIMITS)
-    assert message(ours) == DirectMessage(job.id, 1, Lease.unclaimed(job.id, 1, spec, "a-request") if comes else None)
 
 
 def test_with_a_key_it_is_the_same(ledger: Ledger, listens: Listens, slot_of: SlotOf) -> None:
