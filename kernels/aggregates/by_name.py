@@ -1,6 +1,6 @@
 """Every aggregate, by the name that rows of `kernels/ops/table.py` give."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Protocol
 
@@ -9,11 +9,13 @@ from warpfold.kernels.aggregates.collected import Distinct, MostFrequent
 from warpfold.kernels.aggregates.count import Nonzero
 from warpfold.kernels.aggregates.extreme import LeastKey, Span
 from warpfold.kernels.aggregates.histogram import Histogram
+from warpfold.kernels.aggregates.integer_sum import IntegerSum
 from warpfold.kernels.aggregates.picked import Picked
+from warpfold.kernels.aggregates.portable_sum import PortableSum
 from warpfold.kernels.aggregates.product import Product
 from warpfold.kernels.aggregates.quantile import Quantile
 from warpfold.kernels.dtypes import DType, Kind
-from warpfold.kernels.ops import Extreme, Op
+from warpfold.kernels.ops import Extreme, Op, Terms
 
 
 class Make(Protocol):
@@ -41,6 +43,14 @@ def aggregate_of(op: Op, dtype: DType, *, omit: bool = False) -> Aggregate:
     of truth values is a test."""
     fold = "nonzero" if op.fold == "product" and dtype.kind is Kind.BOOL else op.fold
     return AGGREGATES[fold](op, dtype, omit=omit)
+
+
+def exact_sum(
+    dtypes: Sequence[DType], terms: Terms, *, magnitudes: bool, compiled: bool = True
+) -> IntegerSum | PortableSum:
+    """The sum of elements of one dtype or of products of two, integers or truth values if it is `compiled`."""
+    make = IntegerSum if compiled else PortableSum
+    return make(dtypes, terms, magnitudes=magnitudes)
 
 
 def combines(op: Op) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.cpu.certain import ColumnStates, certain_values
-from warpfold.kernels.cpu.states import ManySums, MergedStates, by_parts
+from warpfold.kernels.cpu.states import ManySums, MergedStates, Sums, by_parts
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ExactState, Flags, StateError, value_of
@@ -34,7 +34,7 @@ class ValueFinish:
     result: str
     ddof: int = 0
 
-    def values(self, sums: Sequence[ManySums], counts: Index) -> NDArray[Any]:
+    def values(self, sums: Sequence[Sums], counts: Index) -> NDArray[Any]:
         """The values of sums of so many terms each; those of a variance are beside sums of squares. Floats come as
         float64; integers as int64, uint64 or Python's, whatever holds all. A value is arbitrary where its count is 0,
         and for a variance where it is no more than `ddof`.
@@ -42,14 +42,17 @@ class ValueFinish:
         Raises StateError where sums are not those of such elements."""
         return self.values_by_parts(lambda some: [each.at(some) for each in sums], counts)
 
-    def values_by_parts(self, sums: Callable[[slice], Sequence[ManySums]], counts: Index) -> NDArray[Any]:
+    def values_by_parts(self, sums: Callable[[slice], Sequence[Sums]], counts: Index) -> NDArray[Any]:
         """The values of many sums, as `values`, where `sums` gives those at some neighbouring places."""
         parts = by_parts(lambda some: self._part(sums(some), counts[some]), counts.size)
         if len({part.dtype for part in parts}) > 1:  # integers that 64 bits may not hold
             return whole_numbers([number for part in parts for number in part.tolist()])
         return np.concatenate(parts)
 
-    def _part(self, sums: Sequence[ManySums], counts: Index) -> NDArray[Any]:
+    def _part(self, all_sums: Sequence[Sums], counts: Index) -> NDArray[Any]:
+        sums = [each for each in all_sums if isinstance(each, ManySums)]
+        if not sums:
+            return self._defined(all_sums, counts)
         if self.result == INTEGER:
             return self._whole(sums[0], counts)
         from warpfold.kernels.cpu.windows import nearest, spreads
@@ -111,7 +114,15 @@ class ValueFinish:
             values[at] = self.value([total[at] for total in totals])
         return values
 
-    def _by_definition(self, sums: Sequence[ManySums], at: int, count: int) -> Value:
+    def _defined(self, sums: Sequence[Sums], counts: Index) -> NDArray[Any]:
+        """All values by the definition."""
+        least = max(1, self.op.least_count(self.ddof))
+        values: list[Any] = [
+            self._by_definition(sums, at, count) if count >= least else 0 for at, count in enumerate(counts.tolist())
+        ]
+        return whole_numbers(values) if self.result == INTEGER else np.array(values, np.float64)
+
+    def _by_definition(self, sums: Sequence[Sums], at: int, count: int) -> Value:
         """Value `at`, of `count` terms."""
         return self.value([each.state(at, count) for each in sums])
 

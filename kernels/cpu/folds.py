@@ -75,7 +75,7 @@ class SumFold:
         self._refuse = dtypes[0].is_float and nan_policy is NanPolicy.RAISE
         kinds = terms_of(op)
         self._added = [accumulator(dtypes, kind, magnitudes=op.magnitudes, compiled=compiled) for kind in kinds]
-        self._merged = [ExactState.empty(kind) for kind in kinds]
+        self._merged: list[ExactState] | None = None
         self._whole: list[ExactState] | None = None
 
     @property
@@ -85,20 +85,24 @@ class SumFold:
     def add(self, start: int, part: Part) -> None:
         arrays = tuple(np.ascontiguousarray(array) for array in part) if isinstance(part, tuple) else (part,)
         self._whole = None
-        size = PIECE if len(self._added) > 1 else max(1, arrays[0].size)
-        for at in range(0, arrays[0].size, size):
-            piece = self._present(tuple(array[at : at + size] for array in arrays))
-            flags = self._added[0].add(*piece)
-            if self._refuse and flags & Flags.NAN:
-                for array, dtype, what in zip(piece, self._dtypes, ("element", "other element"), strict=False):
-                    refuse_nan(start + at, array, dtype, what)
-            for others in self._added[1:]:
-                others.add(*piece)
+        if len(self._added) == 1:
+            self._take(start, arrays)
+            return
+        for at in range(0, arrays[0].size, PIECE):
+            self._take(start + at, tuple(array[at : at + PIECE] for array in arrays))
+
+    def _take(self, start: int, arrays: tuple[NDArray[Any], ...]) -> None:
+        if self._omit:
+            arrays = self._present(arrays)
+        flags = self._added[0].add(*arrays)
+        if self._refuse and flags & Flags.NAN:
+            for array, dtype, what in zip(arrays, self._dtypes, ("element", "other element"), strict=False):
+                refuse_nan(start, array, dtype, what)
+        for others in self._added[1:]:
+            others.add(*arrays)
 
     def _present(self, arrays: tuple[NDArray[Any], ...]) -> tuple[NDArray[Any], ...]:
         """The elements without those that are left out."""
-        if not self._omit:
-            return arrays
         missing = is_nan(arrays[0], self._dtypes[0])
         for array, dtype in zip(arrays[1:], self._dtypes[1:], strict=True):
             missing |= is_nan(array, dtype)
@@ -120,8 +124,14 @@ class SumFold:
         return added
 
     def merge(self, other: "SumFold") -> None:
-        self._merged = [mine.merge(theirs) for mine, theirs in zip(self._merged, other.states(), strict=True)]
+        self._merged = self._together(other.states())
         self._whole = None
+
+    def _together(self, states: list[ExactState]) -> list[ExactState]:
+        """These states, with those that were merged so far."""
+        if self._merged is None:
+            return states
+        return [mine.merge(theirs) for mine, theirs in zip(self._merged, states, strict=True)]
 
     def value(self) -> Value:
         states = self.states()
@@ -132,8 +142,7 @@ class SumFold:
         """The state of each sum."""
         # They are asked for several times, and making one takes longer than adding a few elements.
         if self._whole is None:
-            both = zip(self._merged, (added.state() for added in self._added), strict=True)
-            self._whole = [merged.merge(own) if merged.count else own for merged, own in both]
+            self._whole = self._together([added.state() for added in self._added])
         return self._whole
 
     def state(self) -> ExactState | None:

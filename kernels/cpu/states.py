@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.growing import GrowingLimbs, grown
+from warpfold.kernels.aggregates.portable_sum import PortableSums
 from warpfold.kernels.exact import ORIGIN, ExactState, Flags, StateError
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.exact.encoding import CODES, LARGEST
@@ -55,6 +56,9 @@ class ManySums:
         return encoded(self.terms, self.exponent, self.limbs, self.flags, counts)
 
 
+Sums = ManySums | PortableSums
+
+
 def encoded(terms: Terms, exponent: int, limbs: NDArray[np.int64], flags: Index, counts: Index) -> StateColumn:
     """The states of sums of `counts` terms: Σ limbs[i, k] · 2**(exponent + 32 k), resolved, with the flags of their
     terms. Where `counts` is 0, the sum must be 0."""
@@ -88,7 +92,7 @@ def by_parts(make: Callable[[slice], _Part], count: int) -> list[_Part]:
         return list(pool.map(make, parts_of(count)))
 
 
-def states_by_parts(sums: Callable[[slice], ManySums], counts: Index) -> StateColumn:
+def states_by_parts(sums: Callable[[slice], Sums], counts: Index) -> StateColumn:
     """The states of sums of so many terms each, where `sums` gives those at some neighbouring places."""
     return StateColumn.beside(by_parts(lambda some: sums(some).states(counts[some]), counts.size))
 

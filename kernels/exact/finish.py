@@ -21,7 +21,7 @@ def value_of(op: Op, states: Sequence[ExactState], dtype: str, ddof: int = 0) ->
     Raises StateError where the states hold other terms than the op adds, InvalidInput for a mean of nothing, or a
     variance of no more than `ddof` elements.
     """
-    if tuple(state.terms for state in states) != terms_of(op):
+    if [state.terms for state in states] != [*terms_of(op)]:
         adds, held = " and ".join(terms_of(op)), " and ".join(state.terms for state in states)
         raise StateError("terms", f"{op.name} adds {adds}, the state holds {held}")
     if dtype == INTEGER:

@@ -18,7 +18,7 @@ from warpfold.kernels.cpu.folds import SumFold
 from warpfold.kernels.cpu.grouped.digits import DIGIT_BITS, Digits, digits_beside, sum_of_digits
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.cpu.grouped.plain import PlainSums
-from warpfold.kernels.cpu.grouped.sums import MOST_DIVISOR, FloatSums, IntegerSums
+from warpfold.kernels.cpu.grouped.sums import MOST_DIVISOR, AggregatedSums, FloatSums
 from warpfold.kernels.cpu.grouped.together import Levels, as_digits, in_levels, rounded
 from warpfold.kernels.cpu.grouped.two_levels import TwoLevels
 from warpfold.kernels.dtypes import DTYPES, DType, Kind, dtype_of
@@ -237,11 +237,11 @@ def _slab(arrays: tuple[NDArray[Any], ...], along: AlongAxes, op: Op) -> list[Di
     whole = [ArraySource(np.ascontiguousarray(array)) for array in arrays]
     flat = tuple(source.read(0, source.count) for source in whole)
     dtypes = [source.dtype for source in whole]
-    fold: FloatSums | IntegerSums
+    fold: FloatSums | AggregatedSums
     if dtypes[0].is_float:
         fold = FloatSums(op, dtypes, 0, np.zeros(outputs), windows=_windows(op, dtypes, flat, outputs))
     else:
-        fold = IntegerSums(op, dtypes, 0, outputs)
+        fold = AggregatedSums(op, dtypes, 0, outputs)
     if walk.count:
         fold.add(0, GroupedPart(flat, walk.parts(0, walk.count)))
     return [

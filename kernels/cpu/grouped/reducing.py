@@ -15,8 +15,7 @@ from warpfold.kernels.aggregates.by_name import aggregate_of
 from warpfold.kernels.aggregates.patterns import is_nan
 from warpfold.kernels.backend import LISTED, GroupedReduction, Progress, Stages
 from warpfold.kernels.cpu.grouped.fold import AggregatedGroups, GroupedPart, Omitted
-from warpfold.kernels.cpu.grouped.sums import FloatSums, IntegerSums
-from warpfold.kernels.cpu.interpreted import InterpretedGroups
+from warpfold.kernels.cpu.grouped.sums import AggregatedSums, FloatSums
 from warpfold.kernels.cpu.memory import require
 from warpfold.kernels.cpu.passes import select
 from warpfold.kernels.cpu.pieces import ARRAY_PIECE, MADE_PIECE, Piece, reads
@@ -280,12 +279,10 @@ def _fold(
 ) -> Any:
     """An empty fold of `op`. With `keep` the fold can give the states of its values."""
     dtypes = asked.dtypes
-    if op.adds and not compiled:
-        return InterpretedGroups(op, dtypes, asked.operands.ddof, outputs)
-    if op.adds and dtypes[0].is_float:
+    if op.adds and compiled and dtypes[0].is_float:
         return FloatSums(op, dtypes, asked.operands.ddof, rounded, keep=keep)
     if op.adds:
-        return IntegerSums(op, dtypes, asked.operands.ddof, outputs)
+        return AggregatedSums(op, dtypes, asked.operands.ddof, outputs, compiled=compiled)
     return AggregatedGroups(aggregate_of(op, dtypes[0], omit=nan_policy is NanPolicy.OMIT), outputs)
 
 

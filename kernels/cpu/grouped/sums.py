@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.aggregate import Arrays, Folded, by_rows
+from warpfold.kernels.aggregates.by_name import exact_sum
 from warpfold.kernels.aggregates.float_words import FloatWords
-from warpfold.kernels.aggregates.integer_sum import IntegerSum
 from warpfold.kernels.cpu.finishing import ValueFinish
 from warpfold.kernels.cpu.grouped.fold import GroupedPart
 from warpfold.kernels.cpu.grouped.together import rounded
@@ -21,7 +21,7 @@ from warpfold.kernels.cpu.states import ManySums
 from warpfold.kernels.dtypes import DTYPES, DType, common_float
 from warpfold.kernels.exact import ORIGIN, Flags
 from warpfold.kernels.exact.column import StateColumn
-from warpfold.kernels.ops import Finish, Op, Terms
+from warpfold.kernels.ops import Finish, Op, Terms, terms_of
 from warpfold.kernels.ops.operands import result_dtype
 from warpfold.kernels.parts.grouping import Columns, Index, Rows
 
@@ -54,7 +54,7 @@ class FloatSums:
         self._result = result_dtype(op, *dtypes)
         self._rounded = rounded
         both = op.terms is Terms.MOMENTS
-        kinds = (Terms.VALUES, Terms.PRODUCTS) if both else (op.terms,)
+        kinds = terms_of(op)
         self._sums = tuple(
             ExactSums(terms, dtypes, rounded.size, magnitudes=op.magnitudes, window=window)
             for terms, window in zip(kinds, windows or [None] * len(kinds), strict=True)
@@ -137,7 +137,7 @@ class ExactSums:
         magnitudes: bool,
         window: tuple[int, int] | None = None,
     ) -> None:
-        from warpfold.kernels.cpu.windows import levels, nearest, rows, two_levels
+        from warpfold.kernels.cpu.windows import adding, levels, nearest, rows, two_levels
 
         self.terms = terms
         self._rows, self._nearest, self._two_levels = rows, nearest, two_levels
@@ -146,7 +146,6 @@ class ExactSums:
         self._squares = terms is Terms.PRODUCTS
         self._double = common_float(dtypes[0], dtypes[-1]) is DTYPES["float64"]
         self._words = tuple(FloatWords(dtype, double=self._double) for dtype in dtypes)
-        self._fraction = sum(dtype.precision - 1 for dtype in dtypes)
         self._in_window = window is not None
         self._origin, limbs = window or (ORIGIN[terms], levels.LIMBS)
         self._shape = outputs, limbs
@@ -155,14 +154,13 @@ class ExactSums:
         self._flags = np.zeros(outputs, np.int64)
         self.used = np.zeros(outputs, np.bool_)
         self._calls = 0
-        if self._double:
-            tiles = [np.empty(levels.TILE64, dtype) for dtype in (np.float64, np.float64, np.int64)]
-            fields = tuple(np.zeros(1 << 12, dtype) for dtype in (np.uint64, np.int16))
-            self._space: tuple[Any, ...] = (*tiles, fields)
-            self._keep: Any = 0x7FFFFFFFFFFFFFFF if magnitudes else -1
-        else:
-            self._space = (np.empty(levels.TILE32), np.empty(levels.TILE32, np.int32))
-            self._keep = np.int32(0x7FFFFFFF if magnitudes else -1)
+        self._width = width = 8 if self._double else 4
+        self._keep = adding.mask_of(width, magnitudes=magnitudes)
+        self._space = (
+            adding.working_space(width)
+            if len(dtypes) == 1
+            else adding.space_of_products(width, sum(dtype.precision - 1 for dtype in dtypes))
+        )
 
     @property
     def in_levels(self) -> TwoLevels | None:
@@ -177,11 +175,9 @@ class ExactSums:
     ) -> NDArray[np.float64]:
         """The sums or means of whole rows, rounded; 0 of no elements."""
         values = np.zeros(rows.outputs.size)
-        space = (np.zeros(self._shape[1], np.int64), *self._space)
-        call = self._rows.sum_rows64 if self._double else self._rows.sum_rows32
-        call(
+        self._rows.SUM_ROWS[self._width](
             self._words[0].of(flat), rows.bounds, self._keep, self._squares, self._unsigned, mean, self._origin, form,
-            space, values,
+            (np.zeros(self._shape[1], np.int64), *self._space), values,
         )  # fmt: skip
         return values
 
@@ -189,20 +185,12 @@ class ExactSums:
         """Add the elements of rows, or the products of pairs."""
         self.used[rows.outputs] = True
         words = [made.of(array) for made, array in zip(self._words, arrays, strict=True)]
-        common = (self._origin, self._held_limbs(), self._flags)
-        if len(words) == 2 and self._double:
-            rest, other, spare, _ = self._space
-            self._rows.add_row_products64(
-                *words, rows.bounds, rows.outputs, *common, rest, other, spare, np.empty_like(spare)
-            )
-        elif len(words) == 2:
-            rest, spare = self._space
-            self._rows.add_row_products32(
-                *words, self._fraction, rows.bounds, rows.outputs, *common, rest, spare, np.empty_like(spare)
-            )
+        common = (self._origin, self._held_limbs(), self._flags, *self._space)
+        if len(words) == 2:
+            self._rows.ADD_ROW_PRODUCTS[self._width](*words, rows.bounds, rows.outputs, *common)
         else:
-            call = self._rows.add_rows64 if self._double else self._rows.add_rows32
-            call(words[0], rows.bounds, rows.outputs, self._keep, self._squares, *common, *self._space)
+            add = self._rows.ADD_ROWS[self._width]
+            add(words[0], rows.bounds, rows.outputs, self._keep, self._squares, *common)
 
     def add_columns(self, group: Columns, flat: NDArray[Any]) -> bool:
         """Add the columns of one block without transposing them, and return whether that was possible. It is possible
@@ -284,29 +272,26 @@ class ExactSums:
         return ManySums(self.terms, self._origin, self._limbs, self._flags_of_sums())
 
 
-class IntegerSums:
+class AggregatedSums:
     """Sums for each value, and of its squares where the op needs both. `dtypes` are those of one source, or of two
-    whose products are added."""
+    whose products are added: integers or truth values, or of sums that are not `compiled` any."""
 
-    def __init__(self, op: Op, dtypes: Sequence[DType], ddof: int, outputs: int) -> None:
-        self._op = op
-        self._dtypes = dtypes
-        self._ddof = ddof
-        kinds = (Terms.VALUES, Terms.PRODUCTS) if op.terms is Terms.MOMENTS else (op.terms,)
-        self._sums = tuple(IntegerSum(dtypes, terms, magnitudes=op.magnitudes) for terms in kinds)
-        self._folded = tuple(Folded(each, outputs) for each in self._sums)
+    def __init__(self, op: Op, dtypes: Sequence[DType], ddof: int, outputs: int, *, compiled: bool = True) -> None:
+        self._finish = ValueFinish(op, result_dtype(op, *dtypes), ddof)
+        self._sums = [exact_sum(dtypes, terms, magnitudes=op.magnitudes, compiled=compiled) for terms in terms_of(op)]
+        self._folded = [Folded(each, outputs) for each in self._sums]
 
     def add(self, start: int, part: GroupedPart) -> None:
         for rows, arrays in part.rows():
             for folded in self._folded:
                 folded.update(arrays, rows)
 
-    def merge(self, other: "IntegerSums") -> None:
+    def merge(self, other: "AggregatedSums") -> None:
         for mine, theirs in zip(self._folded, other._folded, strict=True):
             mine.merge(theirs.state)
 
-    def sums(self) -> list[ManySums]:
-        """The sums as `FloatSums.sums` gives them. The only flag of integers is that they are not −0."""
+    def sums(self) -> list[Any]:
+        """The sums as `FloatSums.sums` gives them; `PortableSums` of those that are not compiled."""
         return [each.sums(folded.state) for each, folded in zip(self._sums, self._folded, strict=True)]
 
     def states(self, counts: Index) -> list[StateColumn]:
@@ -314,4 +299,4 @@ class IntegerSums:
         return [sums.states(counts) for sums in self.sums()]
 
     def values(self, counts: Index) -> NDArray[Any]:
-        return ValueFinish(self._op, result_dtype(self._op, *self._dtypes), self._ddof).values(self.sums(), counts)
+        return self._finish.values(self.sums(), counts)

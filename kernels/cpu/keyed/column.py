@@ -8,21 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpfold.kernels.aggregates.aggregate import Aggregate, Ids, Mergeable, State, UnderWay
-from warpfold.kernels.aggregates.by_name import aggregate_of
+from warpfold.kernels.aggregates.by_name import aggregate_of, exact_sum
 from warpfold.kernels.aggregates.count import Counted
 from warpfold.kernels.aggregates.integer_sum import IntegerSum
 from warpfold.kernels.aggregates.patterns import is_nan
+from warpfold.kernels.aggregates.portable_sum import PortableSum
 from warpfold.kernels.cpu.finishing import ValueFinish
-from warpfold.kernels.cpu.interpreted import InterpretedKeyedSums, values_of_states
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin, Numbers
-from warpfold.kernels.cpu.states import ManySums, states_by_parts
+from warpfold.kernels.cpu.states import Sums, states_by_parts
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact.column import StateColumn
 from warpfold.kernels.ops import NanPolicy, Op, Terms
 from warpfold.kernels.parts.grouping import Index
 from warpfold.kernels.parts.keyed import Aggregation, Cells, GroupColumn, column_of, column_of_counts, needed_count
-from warpfold.kernels.parts.partial import values_array
 
 
 class AggregatedKeys:
@@ -49,18 +48,18 @@ class AggregatedKeys:
         return counts
 
 
-class KeyedIntegerSums(AggregatedKeys):
-    """Sums of the elements of a column of integers or truth values, of their magnitudes or their squares."""
+class SummedKeys(AggregatedKeys):
+    """Sums of the elements of a column, of their magnitudes or their squares, by such an aggregate."""
 
-    def __init__(self, dtype: DType, terms: Terms, *, magnitudes: bool) -> None:
-        self._sum = IntegerSum((dtype,), terms, magnitudes=magnitudes)
-        super().__init__(self._sum)
+    def __init__(self, exact: IntegerSum | PortableSum) -> None:
+        self._sum = exact
+        super().__init__(exact)
 
     def counts(self, groups: int) -> Index:
         """How many elements each of groups 1 … `groups` has."""
         return self._sum.counts(self.rows(groups))
 
-    def sums(self, some: slice) -> ManySums:
+    def sums(self, some: slice) -> Sums:
         """The sums of the groups at some neighbouring places; group 1 is at place 0."""
         return self._sum.sums(self._folded.rows(some.start + 1, some.stop + 1))
 
@@ -69,7 +68,7 @@ class KeyedIntegerSums(AggregatedKeys):
         return states_by_parts(self.sums, self.counts(groups))
 
 
-Sums = KeyedFloatSums | KeyedIntegerSums | InterpretedKeyedSums
+Summing = KeyedFloatSums | SummedKeys
 
 
 def fold_names(op: Op) -> tuple[str, ...]:
@@ -103,7 +102,7 @@ class ColumnFold:
         self._folds: dict[str, Any] = {
             name: _fold(name, op, dtype, places, compiled=compiled) for name, op in ops.items()
         }
-        summing = [fold for fold in self._folds.values() if isinstance(fold, Sums)]
+        summing = [fold for fold in self._folds.values() if isinstance(fold, Summing)]
         if not summing:
             self._folds["count"] = AggregatedKeys(Counted())
         self._counting: Any = (summing or [self._folds["count"]])[0]
@@ -173,23 +172,18 @@ class ColumnFold:
             return self._summed(asked, result, folds, counts)
         return aggregate_of(op, self._dtype).finish(folds[0].rows(groups), counts)
 
-    def _summed(self, asked: Aggregation, result: str, folds: list[Sums], counts: Index) -> NDArray[Any]:
+    def _summed(self, asked: Aggregation, result: str, folds: list[Summing], counts: Index) -> NDArray[Any]:
         finish = ValueFinish(asked.op, result, asked.ddof)
-        if exact := [fold.exact_states(counts) for fold in folds if isinstance(fold, InterpretedKeyedSums)]:
-            return values_array(values_of_states(finish, exact), result)
-        summing = [fold for fold in folds if not isinstance(fold, InterpretedKeyedSums)]
-        return finish.values_by_parts(lambda some: [fold.sums(some) for fold in summing], counts)
+        return finish.values_by_parts(lambda some: [fold.sums(some) for fold in folds], counts)
 
 
 def _fold(name: str, op: Op, dtype: DType, places: Mapping[str, LevelOrigin], *, compiled: bool) -> Any:
     if op.adds:
         terms = Terms.PRODUCTS if name == "squares" else Terms.VALUES
         magnitudes = name == "magnitudes"
-        if not compiled:
-            return InterpretedKeyedSums(dtype, terms, magnitudes=magnitudes)
-        if dtype.is_float:
+        if compiled and dtype.is_float:
             return KeyedFloatSums(dtype, terms, places[name], magnitudes=magnitudes)
-        return KeyedIntegerSums(dtype, terms, magnitudes=magnitudes)
+        return SummedKeys(exact_sum((dtype,), terms, magnitudes=magnitudes, compiled=compiled))
     return AggregatedKeys(aggregate_of(op, dtype))
 
 

@@ -42,14 +42,15 @@ class ExactCpuStrategy(CpuStrategy):
         dtype = operands.source.dtype
         streamed = _streamed(operands, op, nan_policy, progress, compiled=compiled)
         fold: Fold = streamed.fold
-        if fold.count:
-            check_reached(op, fold.count)
-        value = fold.value() if fold.count else empty_value(op, dtype)
-        state = fold.state() if fold.count or op.terms not in ORIGIN else ExactState.empty(op.terms)
+        count = fold.count
+        if count:
+            check_reached(op, count)
+        value = fold.value() if count else empty_value(op, dtype)
+        state = fold.state() if count or op.terms not in ORIGIN else ExactState.empty(op.terms)
         return Reduction(
             value=value,
             dtype=operands.result_dtype(op),
-            count=fold.count,
+            count=count,
             op=op.name,
             strategy=self.name,
             correctly_rounded=True,

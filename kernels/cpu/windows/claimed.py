@@ -14,8 +14,7 @@ from typing import Any
 
 import numba
 
-from warpfold.kernels.cpu.windows.float32 import add_part
-from warpfold.kernels.cpu.windows.float64 import add_float64
+from warpfold.kernels.cpu.windows.adding import add_patterns
 from warpfold.kernels.machine.jit import jit
 from warpfold.kernels.machine.machine_code import (
     ENDED,
@@ -147,21 +146,10 @@ def _leave(control: Any, start: Any, stop: Any, room: Any, itemsize: Any) -> Non
 
 
 @jit
-def add_claimed32(
-    bits: Any,
-    room: Any,
-    control: Any,
-    clock: Any,
-    half: Any,
-    keep: Any,
-    squares: Any,
-    origin: Any,
-    limbs: Any,
-    rest: Any,
-    spare: Any,
-    words: Any,
+def add_claimed(
+    bits: Any, room: Any, control: Any, clock: Any, keep: Any, squares: Any, origin: Any, limbs: Any, space: Any
 ) -> Any:
-    """limbs += Σ of the elements of all pieces that no other thread takes, as `add_part` adds them. `bits` are all
+    """limbs += Σ of the elements of all pieces that no other thread takes, as `add_patterns` adds them. `bits` are all
     elements, all memory from the first map to the last, or room for a piece of a file; `room` is their address, and
     `clock` that of two words. Returns the Flags of these elements, and how many they are."""
     flags, count, step = 0, 0, load(control + STEP * LINE)
@@ -175,40 +163,7 @@ def add_claimed32(
             if at < 0:
                 return flags, count
             part, read = read_only(bits[at : at + last - first]), now_ns(clock)
-            flags |= add_part(part, half, keep, squares, origin, limbs, rest, spare, words)
-            count += last - first
-            _added(control, last - first, began, read, now_ns(clock))
-        _leave(control, start, stop, room, bits.itemsize)
-
-
-@jit
-def add_claimed64(
-    bits: Any,
-    room: Any,
-    control: Any,
-    clock: Any,
-    keep: Any,
-    squares: Any,
-    origin: Any,
-    limbs: Any,
-    rest: Any,
-    other: Any,
-    spare: Any,
-    fields: Any,
-) -> Any:
-    """Do what `add_claimed32` does for float64 elements, as `add_float64` adds them."""
-    flags, count, step = 0, 0, load(control + STEP * LINE)
-    while True:
-        start, stop = _taken(control)
-        if start == stop:
-            return flags, count
-        for first in range(start, stop, step):
-            last, began = min(first + step, stop), now_ns(clock)
-            at = _place(control, first, last, room, bits.itemsize)
-            if at < 0:
-                return flags, count
-            part, read = read_only(bits[at : at + last - first]), now_ns(clock)
-            flags |= add_float64(part, keep, squares, origin, limbs, rest, other, spare, fields)
+            flags |= add_patterns(part, keep, squares, origin, limbs, space)
             count += last - first
             _added(control, last - first, began, read, now_ns(clock))
         _leave(control, start, stop, room, bits.itemsize)

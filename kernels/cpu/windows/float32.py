@@ -25,7 +25,7 @@ from warpfold.kernels.cpu.windows.levels import (
 )
 from warpfold.kernels.cpu.windows.vector_code import LANES
 from warpfold.kernels.cpu.windows.vectors import one_level, two_levels, two_levels_of_squares
-from warpfold.kernels.machine.jit import jit, overload
+from warpfold.kernels.machine.jit import jit
 from warpfold.kernels.machine.machine_code import read_only
 
 NARROW = 1 << 12
@@ -140,7 +140,7 @@ def add_float32(bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, res
 
 @jit
 def add_narrow(
-    bits: Any, half: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any, words: Any
+    bits: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any, words: Any, half: Any
 ) -> Any:
     """Do what `add_float32` does for patterns of 16 bits, as `widen` reads them; `words` (int32) has room for some."""
     flags = 0
@@ -149,24 +149,6 @@ def add_narrow(
         widen(some, half, words)
         flags |= add_float32(read_only(words[: some.size]), keep, squares, origin, limbs, rest, spare)
     return flags
-
-
-def add_part(
-    bits: Any, half: Any, keep: Any, squares: Any, origin: Any, limbs: Any, rest: Any, spare: Any, words: Any
-) -> Any:
-    """Compiled code calls `add_float32` for it or, of patterns of 16 bits, `add_narrow`."""
-    raise NotImplementedError
-
-
-@overload(add_part)
-def _add_part(bits, half, keep, squares, origin, limbs, rest, spare, words):  # type: ignore[no-untyped-def]
-    def of_words(bits, half, keep, squares, origin, limbs, rest, spare, words):  # type: ignore[no-untyped-def]
-        return add_float32(bits, keep, squares, origin, limbs, rest, spare)
-
-    def of_narrow(bits, half, keep, squares, origin, limbs, rest, spare, words):  # type: ignore[no-untyped-def]
-        return add_narrow(bits, half, keep, squares, origin, limbs, rest, spare, words)
-
-    return of_words if bits.dtype.bitwidth == 32 else of_narrow
 
 
 @jit
@@ -196,7 +178,7 @@ def _tile32_products(
 
 @jit
 def add_float32_products(
-    x: Any, y: Any, fraction: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any
+    x: Any, y: Any, origin: Any, limbs: Any, rest: Any, spare_x: Any, spare_y: Any, fraction: Any
 ) -> Any:
     """limbs (int64, of 2**origin, resolved) += Σ of the products of the elements `x` and `y`, equally many patterns as
     in `add_float32`; returns the products' Flags as an integer. `fraction` are the bits behind the points of two

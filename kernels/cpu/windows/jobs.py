@@ -6,7 +6,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from warpfold.kernels.cpu.windows.claimed import add_claimed32, add_claimed64
+from warpfold.kernels.cpu.windows.claimed import add_claimed
 from warpfold.kernels.cpu.windows.float32 import NARROW
 from warpfold.kernels.cpu.windows.float64 import FIELDS64
 from warpfold.kernels.cpu.windows.levels import LIMBS, TILE32, TILE64
@@ -22,7 +22,7 @@ KEEP, HALF = OWN + 3, OWN + 4
 SQUARES, ORIGIN, LIMBS_AT = OWN + 5, OWN + 6, OWN + 7
 """Whether squares are added, the origin of the sum, and the address of its limbs."""
 SPACE = OWN + 8
-"""Addresses of the working space, in the order of the parameters of `add_narrow` or `add_float64`."""
+"""Addresses of the arrays of the working space (`adding.working_space`)."""
 CLOCK = SPACE + 5
 FLAGS, COUNT = CLOCK + 2, CLOCK + 3
 """The flags of the elements that were added, and how many these are."""
@@ -45,43 +45,41 @@ def _pointer(context: Any, address: Any, dtype: Any) -> Any:
 
 
 @jit
-def _add_words(job: Any, bits: Any, words: Any) -> None:
-    """Add what no other thread takes of float32 or, with room for `words`, of 16-bit formats."""
-    limbs = _carray(_pointer(load(job + LIMBS_AT * WORD), np.int64), LIMBS)
-    rest = _carray(_pointer(load(job + SPACE * WORD), np.float64), TILE32)
-    spare = _carray(_pointer(load(job + (SPACE + 1) * WORD), np.int32), TILE32)
+def _array(job: Any, place: Any, dtype: Any, size: Any) -> Any:
+    """The elements whose address is a word of the job."""
+    return _carray(_pointer(load(job + place * WORD), dtype), size)
+
+
+@jit
+def _add(job: Any, bits: Any, keep: Any, space: Any) -> None:
+    """Add what no other thread takes."""
+    limbs = _array(job, LIMBS_AT, np.int64, LIMBS)
     room, control, clock = load(job + BITS * WORD), load(job + CONTROL * WORD), job + CLOCK * WORD
-    keep, half = np.int32(load(job + KEEP * WORD)), load(job + HALF * WORD) != 0
     squares, origin = load(job + SQUARES * WORD) != 0, load(job + ORIGIN * WORD)
-    flags, count = add_claimed32(bits, room, control, clock, half, keep, squares, origin, limbs, rest, spare, words)
+    flags, count = add_claimed(bits, room, control, clock, keep, squares, origin, limbs, space)
     store(job + FLAGS * WORD, flags)
     store(job + COUNT * WORD, count)
-
-
-def _add32(job):  # type: ignore[no-untyped-def]
-    _add_words(job, _carray(_pointer(load(job + BITS * WORD), np.int32), load(job + ELEMENTS * WORD)), None)
 
 
 def _add16(job):  # type: ignore[no-untyped-def]
-    bits = _carray(_pointer(load(job + BITS * WORD), np.int16), load(job + ELEMENTS * WORD))
-    words = _carray(_pointer(load(job + (SPACE + 2) * WORD), np.int32), NARROW)
-    _add_words(job, bits, words)
+    bits = _array(job, BITS, np.int16, load(job + ELEMENTS * WORD))
+    rest, spare = _array(job, SPACE, np.float64, TILE32), _array(job, SPACE + 1, np.int32, TILE32)
+    words, half = _array(job, SPACE + 2, np.int32, NARROW), load(job + HALF * WORD) != 0
+    _add(job, bits, np.int32(load(job + KEEP * WORD)), (rest, spare, words, half))
+
+
+def _add32(job):  # type: ignore[no-untyped-def]
+    bits = _array(job, BITS, np.int32, load(job + ELEMENTS * WORD))
+    space = _array(job, SPACE, np.float64, TILE32), _array(job, SPACE + 1, np.int32, TILE32)
+    _add(job, bits, np.int32(load(job + KEEP * WORD)), space)
 
 
 def _add64(job):  # type: ignore[no-untyped-def]
-    bits = _carray(_pointer(load(job + BITS * WORD), np.int64), load(job + ELEMENTS * WORD))
-    limbs = _carray(_pointer(load(job + LIMBS_AT * WORD), np.int64), LIMBS)
-    rest = _carray(_pointer(load(job + SPACE * WORD), np.float64), TILE64)
-    other = _carray(_pointer(load(job + (SPACE + 1) * WORD), np.float64), TILE64)
-    spare = _carray(_pointer(load(job + (SPACE + 2) * WORD), np.int64), TILE64)
-    sums = _carray(_pointer(load(job + (SPACE + 3) * WORD), np.uint64), FIELDS64)
-    counts = _carray(_pointer(load(job + (SPACE + 4) * WORD), np.int16), FIELDS64)
-    keep, room, control = load(job + KEEP * WORD), load(job + BITS * WORD), load(job + CONTROL * WORD)
-    squares, origin = load(job + SQUARES * WORD) != 0, load(job + ORIGIN * WORD)
-    clock, fields = job + CLOCK * WORD, (sums, counts)
-    flags, count = add_claimed64(bits, room, control, clock, keep, squares, origin, limbs, rest, other, spare, fields)
-    store(job + FLAGS * WORD, flags)
-    store(job + COUNT * WORD, count)
+    bits = _array(job, BITS, np.int64, load(job + ELEMENTS * WORD))
+    rest, other = _array(job, SPACE, np.float64, TILE64), _array(job, SPACE + 1, np.float64, TILE64)
+    spare, sums = _array(job, SPACE + 2, np.int64, TILE64), _array(job, SPACE + 3, np.uint64, FIELDS64)
+    counts = _array(job, SPACE + 4, np.int16, FIELDS64)
+    _add(job, bits, load(job + KEEP * WORD), (rest, other, spare, (sums, counts)))
 
 
 _FUNCTIONS = {2: _add16, 4: _add32, 8: _add64}

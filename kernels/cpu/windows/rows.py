@@ -268,7 +268,6 @@ def add_rows64(
 def add_row_products32(
     x: Any,
     y: Any,
-    fraction: Any,
     edges: Any,
     outputs: Any,
     origin: Any,
@@ -277,12 +276,13 @@ def add_row_products32(
     rest: Any,
     spare_x: Any,
     spare_y: Any,
+    fraction: Any,
 ) -> None:
     """Do what `add_rows32` does for the products x[i] · y[i], as `add_float32_products` adds them."""
     for r in range(outputs.size):
         o = outputs[r]
         left, right = x[edges[r] : edges[r + 1]], y[edges[r] : edges[r + 1]]
-        flags[o] |= add_float32_products(left, right, fraction, origin, limbs[o], rest, spare_x, spare_y)
+        flags[o] |= add_float32_products(left, right, origin, limbs[o], rest, spare_x, spare_y, fraction)
 
 
 @jit
@@ -304,3 +304,9 @@ def add_row_products64(
         o = outputs[r]
         left, right = x[edges[r] : edges[r + 1]], y[edges[r] : edges[r + 1]]
         flags[o] |= add_float64_products(left, right, origin, limbs[o], rest, other, spare, spare_y)
+
+
+SUM_ROWS = {4: sum_rows32, 8: sum_rows64}
+ADD_ROWS = {4: add_rows32, 8: add_rows64}
+ADD_ROW_PRODUCTS = {4: add_row_products32, 8: add_row_products64}
+"""The functions for patterns of so many bytes."""

@@ -11,7 +11,7 @@ from warpfold.kernels.cuda.gpu.failures import cuda_errors
 from warpfold.kernels.cuda.gpu.launch import Gpu
 from warpfold.kernels.cuda.gpu.recorded import Prepared, RecordingGpu
 from warpfold.kernels.cuda.picks.workloads import PicksWorkload, RanksWorkload, planned_picks, planned_ranks
-from warpfold.kernels.cuda.strategies.exact_reducers import ExactIntegers, ExactSums, finished, kind_of
+from warpfold.kernels.cuda.strategies.exact_reducers import ExactFloats, ExactIntegers, finished, kind_of
 from warpfold.kernels.cuda.strategies.own import OwnStrategy
 from warpfold.kernels.cuda.strategies.rows import exact_row
 from warpfold.kernels.cuda.strategies.strategy import CudaStrategy, PlannedKernel, Reducer
@@ -45,7 +45,7 @@ class ExactCudaStrategy(CudaStrategy):
         sources = taken.both if op.sources == 2 else (taken.source,)
         dtypes = [source.dtype for source in sources]
         if op.sources == 2 or dtypes[0].is_float:
-            return ExactSums(gpu, op, dtypes, taken.ddof, omit_nan=omit_nan)
+            return ExactFloats(gpu, op, dtypes, taken.ddof, omit_nan=omit_nan)
         return ExactIntegers(gpu, self.fast, op, dtypes[0], taken.ddof, pieces=pieces)
 
     def workload(self, gpu: Gpu, op: Op, dtype: DType, array: Any) -> Workload:

@@ -29,7 +29,7 @@ def kind_of(op: Op) -> SumKind:
     return SumKind.MAGNITUDES if op.magnitudes else SumKind.VALUES
 
 
-class ExactSums:
+class ExactFloats:
     """An op that adds floats of one source, or products of two of floats, of different formats too, or of integers and
     truth values. With `omit_nan` it leaves NaN elements out by itself, and counts them."""
 

@@ -23,18 +23,17 @@ from warpfold.kernels.source import ArraySource
 @pytest.mark.timeout(900)  # a minute of compiling, of which a loaded machine made five
 def test_afterwards_there_is_nothing_left_to_compile() -> None:
     from warpfold.kernels.aggregates import integer_loops, loops
-    from warpfold.kernels.cpu import windows
     from warpfold.kernels.cpu.keyed import loops as of_keys
-    from warpfold.kernels.cpu.windows import keyed
+    from warpfold.kernels.cpu.windows import adding, keyed
     from warpfold.kernels.formats import text_lines
 
     backend = CpuBackend()
     assert compile_all(backend) > 150
-    compiled = {name: len(getattr(windows, name).signatures) for name in ("add_float32", "add_float64")}
+    compiled = {width: len(adding.adding(width).signatures) for width in (2, 4, 8)}
     sums = len(integer_loops.add_rows.signatures)
     for dtype in (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64):
         backend.reduce(ArraySource(np.ones(3, dtype=dtype)), "sum")
-    assert compiled == {name: len(getattr(windows, name).signatures) for name in compiled}
+    assert compiled == {width: len(adding.adding(width).signatures) for width in compiled}
     assert sums == len(integer_loops.add_rows.signatures) == 2
 
     def by_key() -> int:

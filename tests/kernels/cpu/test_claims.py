@@ -42,7 +42,7 @@ def claims_of(source: FileSource | ArraySource, piece_bytes: int = 1 << 10) -> C
 
 
 def empty() -> FloatAccumulator:
-    return FloatAccumulator(F32, Terms.VALUES, magnitudes=False)
+    return FloatAccumulator([F32], Terms.VALUES, magnitudes=False)
 
 
 def add_claimed(added: FloatAccumulator, claims: Claims) -> None:

@@ -27,7 +27,7 @@ def threads() -> StandingThreads:
 def job_on(array: NDArray[np.float32]) -> tuple[FloatAccumulator, ClaimJob, Claims]:
     """A job that adds all elements of `array`; the claims own the memory that it reads."""
     claims = Claims(ArraySource(array), 1 << 10)
-    added = FloatAccumulator(DTYPES["float32"], Terms.VALUES, magnitudes=False)
+    added = FloatAccumulator([DTYPES["float32"]], Terms.VALUES, magnitudes=False)
     return added, added.claiming(claims), claims
 
 

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from warpfold.kernels.aggregates.by_name import exact_sum
 from warpfold.kernels.cpu.keyed import reducing
-from warpfold.kernels.cpu.keyed.column import KeyedIntegerSums
+from warpfold.kernels.cpu.keyed.column import SummedKeys
 from warpfold.kernels.cpu.keyed.sums import KeyedFloatSums, LevelOrigin
 from warpfold.kernels.cpu.windows import keyed
 from warpfold.kernels.cpu.windows.levels import anchor_at
@@ -173,7 +174,7 @@ whole = st.tuples(
 @settings(max_examples=40, deadline=None)
 @given(st.lists(whole, min_size=1, max_size=8), st.sampled_from([Terms.VALUES, Terms.PRODUCTS]))
 def test_groups_and_digits_of_integers_grow_in_any_turns(steps: list[tuple[int, int, list[int]]], terms: Terms) -> None:
-    folds = [KeyedIntegerSums(DTYPES["int64"], terms, magnitudes=False) for _ in range(3)]
+    folds = [SummedKeys(exact_sum([DTYPES["int64"]], terms, magnitudes=False)) for _ in range(3)]
     grow(folds, steps, terms, np.dtype(np.int64))
 
 
