@@ -110,25 +110,23 @@ def find_target(url: str | None = None, token: str | None = None, where: Surroun
     if not url:
         raise NotConfigured(
             f"no service is known: run `warpfold login URL`, set {URL} and {TOKEN}, or `warpfold serve`"
-            f"{_mistyped(environment)}"
+            f"{_mistyped(where)}"
         )
-    raise NotConfigured(
-        f"no token for {url} is known: run `warpfold login {url}`, or set {TOKEN}{_mistyped(environment)}"
-    )
+    raise NotConfigured(f"no token for {url} is known: run `warpfold login {url}`, or set {TOKEN}{_mistyped(where)}")
 
 
-def _mistyped(environment: Mapping[str, str]) -> str:
-    """A sentence about variables whose names are nearly right."""
+def _mistyped(where: Surroundings) -> str:
+    """A sentence about variables, and keys of the file of settings, whose names are nearly right."""
     from difflib import get_close_matches
 
     prefix = "WARPFOLD_"
     wanted = [name.removeprefix(prefix) for name in (URL, TOKEN)]
+    named = [(name, prefix, name.removeprefix(prefix)) for name in where.environment if name.startswith(prefix)]
+    named += [(f"{key} in {where.settings_file}", "", key.upper()) for key in where.in_file()]
     lines = (
-        f" ({name} means nothing: is {prefix}{near[0]} meant?)"
-        for name in sorted(environment)
-        if name.startswith(prefix)
-        and name.removeprefix(prefix) not in wanted
-        and (near := get_close_matches(name.removeprefix(prefix), wanted, n=1, cutoff=0.65))
+        f" ({name} means nothing: is {kept}{near[0] if kept else near[0].lower()} meant?)"
+        for name, kept, bare in sorted(named)
+        if bare not in wanted and (near := get_close_matches(bare, wanted, n=1, cutoff=0.65))
     )
     return "".join(lines)
 

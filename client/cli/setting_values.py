@@ -34,7 +34,7 @@ def settings(context: typer.Context, as_json: Json = False) -> None:
     lines = [*_of_clients(session.url), *(_of_the_server() if server_installed() else ())]
     if as_json:
         output.lines(lines)
-    else:
+    elif lines:
         rows = [(line["setting"], _shown(line["value"]), line["origin"]) for line in lines]
         output.table(("setting", "value", "from"), rows, fold="value")
     if not server_installed():

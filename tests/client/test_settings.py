@@ -132,6 +132,13 @@ def test_the_file_of_settings_may_name_the_address_or_the_data_folder_alone(nowh
     assert find_target(where=nowhere).token == "wf_served"
 
 
+def test_a_mistyped_key_of_the_file_is_named_where_nothing_was_found(nowhere: Surroundings) -> None:
+    (nowhere.folder / "warpfold.toml").write_text('urll = "http://there"\ndataset_urls = ["http://a:1"]')
+    with pytest.raises(NotConfigured, match=r"urll in .*warpfold\.toml means nothing: is url meant") as error:
+        find_target(where=nowhere)
+    assert "dataset_urls" not in str(error.value)
+
+
 def test_a_file_of_settings_that_cannot_be_read_is_named(nowhere: Surroundings) -> None:
     path = nowhere.folder / "other.toml"
     named = with_variables(nowhere, WARPFOLD_CONFIG=str(path))
