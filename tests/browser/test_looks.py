@@ -79,6 +79,13 @@ def test_a_page_is_accessible_and_fits_in_both_themes_and_on_a_phone(
         assert visited.width_needed() <= width
 
 
+def test_a_link_to_a_body_of_the_api_opens_it(visit: Visiting) -> None:
+    page = visit("root", width=375).page
+    page.goto("/docs#submit_job")
+    page.locator("#submit_job").get_by_role("link", name="ReduceSpec-Input").click()
+    expect(page.locator("#ReduceSpec-Input")).to_be_visible()
+
+
 def test_long_tags_and_paths_fit_on_a_phone(visit: Visiting, dashboard: Dashboard) -> None:
     path = "a-long-name-of-a-simulation/" * 20
     tags = {"experiment": "a-rather-long-name-" * 6, "x" * 60: "y" * 120}
