@@ -13,9 +13,10 @@ from tests.support.service import Service
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "generated-clients.md"
 TOOLS = ROOT / ".venv-generators"
-# What pip, npm and make say where there is no network, or no npm.
+# What pip, npm and make say where no index of packages can be reached, or has none of these, or where there is no npm.
 _UNREACHABLE = re.compile(
-    r"NewConnectionError|ConnectTimeout|NameResolutionError|ENOTFOUND|ECONN|ETIMEDOUT|EAI_AGAIN|npm: .*not found"
+    r"NewConnectionError|ConnectTimeout|NameResolutionError|ProxyError|SSLError|Could not find a version"
+    r"|ENOTFOUND|ECONN\w+|ETIMEDOUT|EAI_AGAIN|code E[45]\d\d|npm: No such file|npm: not found"
 )
 _FILE = re.compile(r"`([a-z]+\.[a-z]+)`:\n+(?:<!-- .* -->\n)?```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
