@@ -61,7 +61,7 @@ def server_of(client: "Client") -> "MCPServer":
         """Submit a job, and wait for its end for a while. A sum of numbers, and a mean by key of a file of the service:
 
         {"kind": "reduce", "op": "sum", "source": {"type": "values", "values": [1e16, 1, -1e16]}}
-        {"kind": "groupby", "source": {"type": "table", "path": "sales.csv"}, "keys": ["region"],
+        {"kind": "groupby", "source": {"type": "table", "path": "sales.csv"}, "by": ["region"],
         "aggregations": [{"op": "mean", "column": "price"}]}
 
         `op` is one of sum, mean, var, std, min, max, median, quantile, dot, norm2 and others. The refusal of a wrong

@@ -2,7 +2,9 @@
 output."""
 
 import asyncio
+import re
 import sys
+from json import loads
 from typing import Any
 
 import pytest
@@ -40,6 +42,12 @@ def test_an_assistant_submits_a_job_and_reads_its_status_and_result(shell: Shell
         async with Client(server, read_timeout_seconds=60) as assistant:
             listed = await assistant.list_tools()
             assert {tool.name for tool in listed.tools} == {"submit", "status", "results", "inspect"}
+            [described] = [str(tool.description) for tool in listed.tools if tool.name == "submit"]
+            by_key, of_values = sorted(
+                map(loads, re.findall(r"^ *(\{.*?\})$", described, re.DOTALL | re.MULTILINE)), key=len
+            )[::-1]
+            assert of_values == SUM
+            assert (await _call(assistant, "submit", spec=by_key))["status"] == "succeeded"
             ended = await _call(assistant, "submit", spec=SUM)
             assert (ended["status"], ended["value"]) == ("succeeded", 1.0)
             assert (await _call(assistant, "status", job_id=ended["id"]))["status"] == "succeeded"
