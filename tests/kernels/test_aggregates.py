@@ -34,13 +34,24 @@ QUANTILE = OPS["quantile"]
 COUNT = 128
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """Elements with their groups and their places there, and the layouts of those from one to another."""
 
     belongs: Sequence[tuple[int, int]]
     layouts: Callable[[int, int], Sequence[Layout]]
     groups: int
+
+    @cached_property
+    def _by_group(self) -> dict[int, list[int]]:
+        order: dict[int, list[int]] = {}
+        for at, (group, _) in sorted(enumerate(self.belongs), key=lambda element: element[1]):
+            order.setdefault(group, []).append(at)
+        return order
+
+    def in_order(self, group: int) -> Sequence[int]:
+        """The elements of a group in the order of their places."""
+        return self._by_group.get(group, ())
 
 
 def single() -> Case:
@@ -144,8 +155,7 @@ class Made:
 
     def members(self, group: int, start: int = 0, stop: int = COUNT) -> list[int]:
         """The patterns of a group in the order of their places."""
-        some = [(place, at) for at, (of, place) in enumerate(self.case.belongs) if of == group and start <= at < stop]
-        return [self.bits[at] for _, at in sorted(some)]
+        return [self.bits[at] for at in self.case.in_order(group) if start <= at < stop]
 
     def place(self, group: int, start: int = 0, stop: int = COUNT) -> int:
         """The place that argmin or argmax gives; 0 where there is none."""

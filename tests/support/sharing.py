@@ -41,6 +41,7 @@ WAITING = (
 COMPUTING = (
     "tests/kernels/cpu/test_ahead.py",  # compiles what the tests of all other folders load
     "tests/app/http/test_openapi.py",
+    "tests/kernels/test_aggregates.py",
     "tests/kernels/cuda/grouped/test_reducing.py",
     "tests/plans/test_queue.py",
     "tests/app/test_db.py",
@@ -53,6 +54,8 @@ COMPUTING = (
     "tests/engines/",
     "tests/kernels/formats/test_text.py",
     "tests/kernels/lowering/test_long_integers.py",
+    "tests/kernels/cpu/grouped/test_reducing.py",
+    "tests/kernels/parts/test_over_devices.py",
     "tests/benchmarks/",
     "tests/app/batches/",
     "tests/registries/test_ways.py",
