@@ -1,6 +1,10 @@
-"""The base of the service's answers, and the times of a job."""
+"""The base of the service's answers, the times of a job, and the files that it read."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from warpfold.contract.dialect_view import DialectView
 
 
 class Answer(BaseModel):
@@ -38,3 +42,15 @@ class Timings(Answer):
         """How long the reduction took, and what was compiled before it."""
         first = f" after {self.prepare_ms:.0f} ms for a first run's kernels" if self.prepare_ms >= 1 else ""
         return f"{self.kernel_ms:.3f} ms{first}"
+
+
+class Input(Answer):
+    """The files and objects that a reduction read. They have a SHA-256 if the request asked for it."""
+
+    count: int
+    bytes_read: int
+    objects: list[dict[str, Any]] = Field(default_factory=list)
+    files: list[dict[str, Any]] = Field(default_factory=list)
+    fingerprint: str | None = None
+    null_words: tuple[str, ...] | None = None
+    dialects: tuple[DialectView, ...] = ()

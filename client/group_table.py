@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from warpfold.client.answer import Answer, Timings
+from warpfold.client.answer import Answer, Input, Timings
 from warpfold.contract.artefact import Artefact
 from warpfold.contract.exact_forms import FractionText
 from warpfold.contract.json_value import JsonValue, KeyValue
@@ -61,6 +61,7 @@ class GroupTable(Answer):
     device: dict[str, Any]
     timings: Timings
     provenance: dict[str, Any] = Field(default_factory=dict)
+    input: Input | None = None
 
     def to_arrow(self) -> "pyarrow.Table":
         """The keys and the values as one table of pyarrow; integers that 64 bits do not hold are decimals or, where

@@ -8,10 +8,9 @@ from pydantic import BaseModel, Field, GetPydanticSchema
 from pydantic_core import core_schema
 
 from warpfold.client import html
-from warpfold.client.answer import Answer, Timings
+from warpfold.client.answer import Answer, Input, Timings
 from warpfold.client.group_table import GroupbyResult, MergeResult
 from warpfold.contract.artefact import Artefact
-from warpfold.contract.dialect_view import DialectView
 from warpfold.contract.exact_forms import FractionText
 from warpfold.contract.json_value import ComplexHex, JsonComplex, JsonValue
 from warpfold.contract.time_view import TimeView
@@ -22,18 +21,6 @@ if TYPE_CHECKING:
 
     from warpfold.kernels.lowering.iso8601 import TimeValue
     from warpfold.kernels.ops import Value
-
-
-class Input(Answer):
-    """The files and objects that a reduction read. They have a SHA-256 if the request asked for it."""
-
-    count: int
-    bytes_read: int
-    objects: list[dict[str, Any]] = Field(default_factory=list)
-    files: list[dict[str, Any]] = Field(default_factory=list)
-    fingerprint: str | None = None
-    null_words: tuple[str, ...] | None = None
-    dialects: tuple[DialectView, ...] = ()
 
 
 class Placement(Answer):

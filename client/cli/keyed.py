@@ -128,7 +128,8 @@ def _ask(client: Client, spec: dict[str, Any], how: RunOptions) -> None:
         values = {column.name: column.words or column.values or () for column in result.columns}
         print_table([*keys, *values], [*keys.values(), *values.values()])
     where = result.device.get("name", result.backend)
-    _say(result.groups, result.rows, result.dropped, f"{where}, {result.timings.words}")
+    read = "" if result.input is None else output.read_by(result.input.dialects)
+    _say(result.groups, result.rows, result.dropped, f"{where}, {result.timings.words}{read}")
     if "states" in spec:
         output.say(f"job {ended.id} has the states, which `warpfold merge` takes")
 
@@ -142,17 +143,17 @@ def _here(spec: dict[str, Any], named: Sequence[tuple[str, Path]], how: RunOptio
             table = local.group_by(spec, Path("/"))
             groups = table.table()
             document = _document(spec, table) if how.as_json else {}
-            source = read.view(table.dialects, table.files).model_dump(mode="json")
+            source = read.view(table.dialects, table.files)
     except KernelError as error:
         raise fail(str(error), Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE) from None
     if how.to is not None:
         write_table(groups, how.to)
     elif how.as_json:
-        output.document(document | {"input": source})
+        output.document(document | {"input": source.model_dump(mode="json")})
         return
     else:
         _print_all(groups)
-    _say(groups.num_rows, table.rows, table.dropped, "this machine")
+    _say(groups.num_rows, table.rows, table.dropped, f"this machine{output.read_by(source.dialects)}")
 
 
 def _document(spec: Mapping[str, Any], table: GroupTable) -> dict[str, Any]:

@@ -248,7 +248,10 @@ def reduce(
                 "--axis, --segments, windows and several values take a single file", param_hint="FILE"
             )
         if beside or locally or timeout is not None:
-            raise typer.BadParameter("--other, --weights, --local and --timeout take a single file", param_hint="FILE")
+            raise typer.BadParameter(
+                "--other, --weights, --local and --timeout take a single file, or several that are one with --as-one",
+                param_hint="FILE",
+            )
         _reduce_each(context, matching(files), asked, how)
     elif locally:
         from warpfold.client.cli.here import reduce_here

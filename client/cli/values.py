@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from warpfold.client.answer import Input
 from warpfold.client.cli import output
-from warpfold.client.job_results import Input, ReduceResult
+from warpfold.client.job_results import ReduceResult
 from warpfold.contract.json_value import ComplexHex
 from warpfold.contract.timings import bound_in_words
 from warpfold.contract.wording import number_of
@@ -34,6 +35,7 @@ def print_value(job: "Job", *, fingerprint: bool) -> None:
         + exactly(result.fraction)
         + left_out(result.nulls, result.input, null=result.value is None)
         + number_of_files(result.input)
+        + ("" if result.input is None else output.read_by(result.input.dialects))
         + output.noticed(result.notice)
         + fingerprinted(result.input.fingerprint if fingerprint and result.input is not None else None)
     )

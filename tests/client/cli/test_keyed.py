@@ -31,7 +31,9 @@ def test_a_line_has_a_group_wherever_it_is_computed(shell: Shell) -> None:
     read = local.pop("input")
     remote = json.loads(shell.run(*words, "--fingerprint", "--json").out)["result"]
     assert read["fingerprint"] == remote["input"]["fingerprint"] == read["files"][0]["sha256"]
-    assert [{**column, "words": None, "nans": None} for column in local.pop("columns")] == remote["columns"]
+    assert [{**column, "words": None, "fractions": None, "nans": None} for column in local.pop("columns")] == remote[
+        "columns"
+    ]
     assert local == {name: remote[name] for name in local}
 
 
