@@ -1,6 +1,7 @@
 """A receiver of webhooks that refuses some messages, and checks the signatures of all."""
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ SECRET = "whsec_" + "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 """The secret that signs the messages. It protects nothing: the receiver and the service are of one run."""
 
 _REFUSED = 0.1
+_MOST_REFUSALS = 3
+"""Of one message: the pause after the fourth is half an hour, for which the drill does not wait."""
 
 
 @dataclass
@@ -26,8 +29,8 @@ class Received:
 
 @contextmanager
 def receiver(seed: int) -> Iterator[Received]:
-    """Receive messages within the block. One in ten is refused with 503."""
-    draw, lock = random.Random(seed), Lock()
+    """Receive messages within the block. One in ten is refused with 503, and no message more than three times."""
+    draw, lock, refusals = random.Random(seed), Lock(), Counter[str]()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -38,8 +41,10 @@ def receiver(seed: int) -> Iterator[Received]:
                 received.forged += 1
             message = self.headers["webhook-id"]
             with lock:
-                refused = draw.random() < _REFUSED
-                if not refused:
+                refused = draw.random() < _REFUSED and refusals[message] < _MOST_REFUSALS
+                if refused:
+                    refusals[message] += 1
+                else:
                     received.accepted[message] = received.accepted.get(message, 0) + 1
             self.send_response(503 if refused else 204)
             self.end_headers()
