@@ -30,6 +30,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
+from benchmarks.chaos.blows import Target
 from benchmarks.figures import Figure, measured_service, report
 from warpfold.client.api import Client
 
@@ -137,11 +138,8 @@ def hashed(path: Path) -> str:
 
 def api_of(data_dir: Path) -> psutil.Process:
     """The api process of the service in `data_dir`."""
-    for process in psutil.process_iter(["cmdline", "environ"]):
-        line, environment = process.info["cmdline"] or [], process.info["environ"] or {}
-        if "warpfold.app" in line and environment.get("WARPFOLD_DATA_DIR") == str(data_dir):
-            return process
-    raise RuntimeError("the api of the measured service was not found")
+    (api,) = Target(data_dir).processes()["api"]
+    return api
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,8 @@ MOST_DICTIONARY_BYTES = 1 << 27
 
 _GZIP, _ZLIB = 31, 15
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_HEAD = 18
+"""The most bytes that the head of a frame has."""
 _GOT = re.compile(r"got (\d+)")
 
 
@@ -52,7 +54,7 @@ def decoded_within(codec: Any, data: Any, most: int) -> Any:
         case "lzma":
             return _unpacked(lambda: _lzma(codec), data, most, several=codec.format != lzma.FORMAT_RAW)
         case "zstd":
-            return _zstd(codec, bytes(data), most)
+            return _zstd(codec, data, most)
         case "lz4":
             _check(struct.unpack_from("<I", data)[0], most)
         case "blosc":
@@ -69,7 +71,7 @@ def _check(size: int, most: int) -> None:
 
 def _unpacked(begin: Callable[[], _Decoder], data: Any, most: int, *, several: bool) -> bytes:
     """What `data` was; with `several` it may be packed in parts, one after another."""
-    left, parts, size = bytes(data), list[bytes](), 0
+    left, parts, size = data, list[bytes](), 0
     while left:
         decoder = begin()
         while not decoder.eof:
@@ -98,10 +100,10 @@ def _lzma(codec: Any) -> lzma.LZMADecompressor:
     return lzma.LZMADecompressor(codec.format, None, codec.filters)
 
 
-def _zstd(codec: Any, data: bytes, most: int) -> Any:
+def _zstd(codec: Any, data: Any, most: int) -> Any:
     """A frame of zstd says how many bytes it has, unless it was written as a stream. numcodecs decodes no more than the
     first frame says."""
-    size = _zstd_size(data)
+    size = _zstd_size(bytes(data[:_ZSTD_HEAD]))
     if size is not None:
         _check(size, most)
         return codec.decode(data)
@@ -117,7 +119,7 @@ def _zstd(codec: Any, data: bytes, most: int) -> Any:
 
 
 def _zstd_size(data: bytes) -> int | None:
-    """How many bytes the first frame has, None where it does not say."""
+    """How many bytes the first frame has, by its head; None where it does not say."""
     if len(data) < 6 or not data.startswith(_ZSTD):
         raise ValueError("zstd did not pack these bytes")
     head = data[4]
