@@ -26,6 +26,7 @@ from warpfold.client import (
     ReduceResult,
     Refused,
 )
+from warpfold.kernels.errors import InvalidInput
 
 LARGE = np.random.default_rng(5).standard_normal(30_000)
 
@@ -123,7 +124,7 @@ def test_a_reduction_goes_to_a_cluster_in_so_many_partitions(client: Client) -> 
         job.cancel()
     with pytest.raises(Refused, match="partitions are for the backend dask"):
         client.reduce([1.5], backend="cpu", partitions=3)
-    with pytest.raises(Refused, match="partitions are for the backend dask"):
+    with pytest.raises(InvalidInput, match="partitions are for the backend dask"):
         client.groupby({"k": [1], "x": [1.5]}, "k", partitions=3).sum("x")
 
 
