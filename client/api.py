@@ -18,6 +18,7 @@ from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.later import Later
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.progress import bar
+from warpfold.client.sending import watched
 from warpfold.client.tables import HandlesTables
 
 if TYPE_CHECKING:
@@ -269,11 +270,10 @@ class Client(Connection, HandlesTables):
 
         fields = fields_of(axis, keepdims, segments, window)
         with bar(show_progress) as follow:
-            return self._do(  # type: ignore[no-any-return]
-                reductions.reduce_any(
-                    data, op, fields, other, dtype, weights=weights, options=options, rehash=rehash, follow=follow
-                )
+            steps = reductions.reduce_any(
+                data, op, fields, other, dtype, weights=weights, options=options, rehash=rehash, follow=follow
             )
+            return self._do(watched(steps, follow))  # type: ignore[no-any-return]
 
     def submit_reduce(
         self,
@@ -284,12 +284,16 @@ class Client(Connection, HandlesTables):
         weights: object = None,
         dtype: str | None = None,
         rehash: bool = False,
+        show_progress: bool | None = None,
         **options: Unpack[GroupOptions],
     ) -> LiveJob:
-        """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together."""
-        return self._live(
-            reductions.submit_any(data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options)
-        )
+        """Like `reduce`, without waiting for more than the upload. Raises TypeError for columns that no dtype holds
+        together."""
+        with bar(show_progress) as follow:
+            steps = reductions.submit_any(
+                data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options
+            )
+            return self._live(watched(steps, follow))
 
     def merge(self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64") -> Merged:
         """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their

@@ -18,6 +18,7 @@ from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.later import Later
 from warpfold.client.live_jobs import AsyncLiveJob
 from warpfold.client.progress import bar
+from warpfold.client.sending import watched
 from warpfold.client.tables import HandlesTables
 
 if TYPE_CHECKING:
@@ -247,11 +248,10 @@ class AsyncClient(AsyncConnection, HandlesTables):
 
         fields = fields_of(axis, keepdims, segments, window)
         with bar(show_progress) as follow:
-            return await self._do(
-                reductions.reduce_any(
-                    data, op, fields, other, dtype, weights=weights, options=options, rehash=rehash, follow=follow
-                )
+            steps = reductions.reduce_any(
+                data, op, fields, other, dtype, weights=weights, options=options, rehash=rehash, follow=follow
             )
+            return await self._do(watched(steps, follow))
 
     async def submit_reduce(
         self,
@@ -262,12 +262,16 @@ class AsyncClient(AsyncConnection, HandlesTables):
         weights: object = None,
         dtype: str | None = None,
         rehash: bool = False,
+        show_progress: bool | None = None,
         **options: Unpack[GroupOptions],
     ) -> AsyncLiveJob:
-        """Like `reduce`, without waiting. Raises TypeError for columns that no dtype holds together."""
-        return await self._live(
-            reductions.submit_any(data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options)
-        )
+        """Like `reduce`, without waiting for more than the upload. Raises TypeError for columns that no dtype holds
+        together."""
+        with bar(show_progress) as follow:
+            steps = reductions.submit_any(
+                data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options
+            )
+            return await self._live(watched(steps, follow))
 
     async def merge(
         self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64"

@@ -71,6 +71,18 @@ class Receiver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Portion:
+    """Which part of all that is uploaded a content is: where it begins in the `whole` of so many bytes, and the name of
+    its file, number `file` of `files`."""
+
+    name: str
+    start: int
+    whole: int
+    file: int = 1
+    files: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
     """One request, and how its answer is read. `body` is sent as JSON; parameters that are None are left out.
 
@@ -78,7 +90,7 @@ class Call(Generic[T]):
     is sent after `after_s` seconds, and its answer may take `read_s` seconds. A request that breaks off is repeated,
     unless it must be sent only `once`: then Interrupted is raised within the conversation. A `receiver` gets the body
     of the answer, and a download that broke off goes on where it stood. `beside` is a call to be sent meanwhile, a
-    `client.beside.Beside`.
+    `client.beside.Beside`. The `portion` says of a content which part of an upload it is.
     """
 
     method: str
@@ -88,6 +100,7 @@ class Call(Generic[T]):
     body: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
     content: Content | None = None
+    portion: Portion | None = None
     receiver: Receiver | None = None
     expected: tuple[int, ...] = ()
     once: bool = False

@@ -6,20 +6,23 @@ from contextlib import contextmanager
 from datetime import UTC
 
 from warpfold.client.batches import Batch
-from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
-from warpfold.contract.wording import number_of
+from warpfold.client.sending import UploadState
+from warpfold.contract.wording import number_of, part_of
 
 
 @contextmanager
-def bar(wanted: bool | None) -> Iterator[Follow | None]:
-    """The function to call with each state of a job, so that a bar on standard error shows it. It is None for no bar,
-    which is the default where standard error is not a terminal."""
+def bar(wanted: bool | None) -> Iterator[Callable[[Job | UploadState], None] | None]:
+    """The function to call with each state of an upload and of a job, so that a bar on standard error shows it. It is
+    None for no bar, which is the default where standard error is not a terminal."""
     with _line(wanted) as show:
 
-        def follow(job: Job) -> None:
-            done = job.progress
+        def follow(state: Job | UploadState) -> None:
             assert show is not None
+            if isinstance(state, UploadState):
+                show("upload", state.done, state.whole, state_of_upload(state))
+                return
+            job, done = state, state.progress
             show(f"{job.kind} {job.id[:8]}", done.done, done.total or None, state_of(job))
 
         yield None if show is None else follow
@@ -54,13 +57,24 @@ def _line(wanted: bool | None) -> Iterator[Callable[[str, int, int | None, str],
         TextColumn("{task.fields[state]}", markup=False, table_column=Column(overflow="fold")),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        line = shown.add_task("", total=None, state="")
+    shown = Progress(*columns, console=Console(stderr=True), transient=True)
+    line = shown.add_task("", total=None, state="")
 
-        def show(name: str, done: int, total: int | None, state: str) -> None:
-            shown.update(line, description=name, total=total, completed=done, state=state)
+    def show(name: str, done: int, total: int | None, state: str) -> None:
+        shown.update(line, description=name, total=total, completed=done, state=state)
+        shown.start()  # which does nothing the second time
 
+    try:
         yield show
+    finally:
+        if shown.live.is_started:
+            shown.stop()
+
+
+def state_of_upload(sent: UploadState) -> str:
+    """The state of an upload in a few words."""
+    number = "" if sent.files == 1 else f", file {sent.file:,} of {sent.files:,}"
+    return f"{part_of(sent.done, sent.whole)}{number}{sent.name and f': {sent.name}'}"
 
 
 def state_of_batch(batch: Batch) -> str:

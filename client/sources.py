@@ -12,6 +12,7 @@ from warpfold.client.array_files import ArrayAsFile, AsFile
 from warpfold.client.contents import ArrayContent, BytesContent, Sendable
 from warpfold.client.exchange import Steps
 from warpfold.client.later import Later
+from warpfold.client.sending import in_turn
 from warpfold.client.uploads import EarlyJob
 from warpfold.kernels.dtypes import dtype_of
 from warpfold.kernels.errors import InvalidInput
@@ -145,9 +146,12 @@ def _of_array(data: object, dtype: str | None, *, shaped: bool, early: EarlyJob 
 def _of_many(data: ManyFiles, dtype: str | None, *, rehash: bool) -> Steps[dict[str, Any]]:
     data.of_uploads([""] * len(data.here))  # a wrong list is refused before a file is sent
     typed = {"dtype": dtype} if dtype is not None and all(is_text(str(file)) for file in data.files) else {}
-    ids: list[str] = []
-    for path in data.here:
-        ids.append((yield from _sent(path, None if typed else dtype, rehash=rehash)))
+    ids = yield from in_turn(
+        [
+            (name, path.stat().st_size, _sent(path, None if typed else dtype, rehash=rehash))
+            for name, path in zip(data.called, data.here, strict=True)
+        ]
+    )
     return {**data.of_uploads(ids), **typed}
 
 

@@ -14,7 +14,7 @@ from warpfold.client.catalogue import whoami
 from warpfold.client.contents import ArrayContent, BytesContent, FileContent, Sendable
 from warpfold.client.datasets import dataset
 from warpfold.client.errors import WarpfoldError
-from warpfold.client.exchange import Call, Content, Interrupted, Parameters, Steps
+from warpfold.client.exchange import Call, Content, Interrupted, Parameters, Portion, Steps
 from warpfold.client.http import httpx
 from warpfold.client.models import Dataset, Job
 from warpfold.contract.backoff import Backoff
@@ -119,7 +119,15 @@ def upload(content: Sendable, name: str, early: EarlyJob | None = None) -> Steps
         uploaded = yield from _in_parts(content, name, early if content.length >= _EARLY else None)
     if uploaded is None:
         query = {"name": name or content.called or None}
-        uploaded = yield Call("POST", "/v1/datasets", dataset, query, content=content, read_s=_patience_s(content))
+        uploaded = yield Call(
+            "POST",
+            "/v1/datasets",
+            dataset,
+            query,
+            content=content,
+            portion=Portion(name or content.called, 0, content.length),
+            read_s=_patience_s(content),
+        )
     content.keep(digest=uploaded.id)
     return uploaded
 
@@ -167,6 +175,7 @@ def _in_parts(content: Sendable, name: str, early: EarlyJob | None) -> Steps[Dat
                     "Upload-Complete": "?1",
                 },
                 content=rest if beside is None else Timed(rest, beside, content.length),
+                portion=Portion(name or content.called, offset, content.length),
                 beside=beside,
                 expected=(404, 409),
                 once=True,

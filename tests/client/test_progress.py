@@ -8,6 +8,7 @@ from rich.console import Console
 from tests.support.job import JOB
 from warpfold.client.models import Job
 from warpfold.client.progress import bar, state_of
+from warpfold.client.sending import UploadState
 
 
 def job(status: str, done: int = 0, total: int = 0, reason: str | None = None) -> Job:
@@ -47,6 +48,13 @@ def test_a_terminal_shows_a_bar_on_standard_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rich.console.Console", lambda stderr: Console(file=sys.stderr, force_terminal=True, width=100))
+    with bar(True) as follow:
+        assert follow is not None
+    assert capsys.readouterr() == ("", ""), "there was nothing to show"
+    with bar(True) as follow:
+        assert follow is not None
+        follow(UploadState("b[1].csv", 3 << 20, 10 << 20, 2, 5))
+    assert "3.0 / 10.0 MiB, file 2 of 5: b[1].csv" in capsys.readouterr().err
     with bar(True) as follow:
         assert follow is not None
         follow(job("queued"))
