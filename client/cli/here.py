@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import typer
@@ -100,6 +101,33 @@ def reduce_here(file: str, beside: Mapping[str, str], asked: ArrayRequest, how: 
             _to_value(elements, asked.op, with_it, fields, read=read, as_json=how.as_json)
 
 
+def reduce_each_here(paths: Sequence[Path], asked: ArrayRequest, how: RunOptions) -> None:
+    """Reduce each of several files by itself on this machine. A file without a value is named, and the others go on."""
+    fields = {name: value for name, value in asked.fields.items() if name not in _FOR_THE_SERVICE}
+    for path in paths:  # every file is checked before any file is reduced
+        with read_array(str(path), "FILE", asked.of_file):
+            pass
+    failed = 0
+    for path in paths:
+        try:
+            with (
+                read_array(str(path), "FILE", asked.of_file) as whole,
+                ReadHere([(str(path), path)], "fingerprint" in asked.fields) as read,
+            ):
+                elements = whole.elements("FILE", OPS.get(asked.op))
+                value = _ValueHere.of(elements, asked.op, {}, fields, read)
+        except (KernelError, typer.BadParameter) as error:
+            failed += 1
+            output.say(f"{path}: {str(error).removeprefix(f'{path} ')}")
+            continue
+        if how.as_json:
+            output.lines([{"file": str(path), **value.document()}])
+        else:
+            typer.echo(f"{value.words}\t{path}")
+    if failed:
+        raise fail(f"{failed} of {len(paths)} files have no value", Exit.FAILED)
+
+
 def _to_value(
     array: Elements,
     op: str,
@@ -110,8 +138,42 @@ def _to_value(
     as_json: bool,
 ) -> None:
     """Reduce on this machine, and print as `print_value`, or with `as_json` a document."""
-    parts = [array, *beside.values()]
     try:
+        value = _ValueHere.of(array, op, beside, chosen, read)
+    except KernelError as error:
+        code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
+        raise fail(str(error), code) from None
+    if as_json:
+        output.document(value.document())
+        return
+    typer.echo(value.words)
+    result, source = value.result, value.source
+    output.say(
+        f"{described(result)}; this machine"
+        + exactly(result.fraction)
+        + left_out(value.nulls, source, null=result.null)
+        + number_of_files(source)
+        + output.read_by(source.dialects)
+        + output.noticed(value.notice)
+        + fingerprinted(source.fingerprint if read.fingerprint else None)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ValueHere:
+    """A reduction to one value, the nulls that it met, the files that were read, and what is to be noticed of them."""
+
+    result: Reduction
+    nulls: int
+    source: InputView
+    notice: str | None
+
+    @classmethod
+    def of(
+        cls, array: Elements, op: str, beside: Mapping[str, Elements], chosen: Mapping[str, Any], read: ReadHere
+    ) -> Self:
+        """Reduce an array, with the others `beside` it. Raises KernelError."""
+        parts = [array, *beside.values()]
         # The dtypes of both arrays may be made one.
         arrays: dict[str, Any] = {name: part.array for name, part in beside.items() if isinstance(part, ArraySource)}
         if isinstance(array, ArraySource) and beside and len(arrays) == len(beside):
@@ -120,49 +182,42 @@ def _to_value(
         else:
             operands: dict[str, Any] = dict(beside)
             result = local.reduce_elements(array, op, **operands, **chosen)
-        null = result.null
-        if not null:
+        if not result.null:
             check_length(result.value)
         source = read.view(dialects_of(parts), files_read(parts))
-    except KernelError as error:
-        code = Exit.NOT_INSTALLED if error.reason == "unavailable" else Exit.USAGE
-        raise fail(str(error), code) from None
-    value = None if null else value_of(result)
-    nulls = sum(part.tally.nulls for part in parts if isinstance(part, SequentialSource))
-    notice = noticed(parts)
-    if as_json:
-        output.document(_document(result, value, nulls, source) | ({"notice": notice} if notice else {}))
-        return
-    typer.echo(in_words(value, result.decimal, result.time))
-    output.say(
-        f"{described(result)}; this machine"
-        + exactly(result.fraction)
-        + left_out(nulls, source, null=null)
-        + number_of_files(source)
-        + output.read_by(source.dialects)
-        + output.noticed(notice)
-        + fingerprinted(source.fingerprint if read.fingerprint else None)
-    )
+        nulls = sum(part.tally.nulls for part in parts if isinstance(part, SequentialSource))
+        return cls(result, nulls, source, noticed(parts))
 
+    @property
+    def value(self) -> Value | complex | None:
+        """The value; None where a null made it none."""
+        return None if self.result.null else value_of(self.result)
 
-def _document(result: Reduction, value: Value | complex | None, nulls: int, source: InputView) -> dict[str, Any]:
-    """What JSON says of a reduction, its value, the nulls that it met, and the files that were read."""
-    digits = None if value is None else hex_of(value)
-    time = TimeView.of(result.time)
-    return {
-        "value": _JSON.dump_python(value, mode="json"),
-        "hex": digits.model_dump() if isinstance(digits, ComplexHex) else digits,
-        **({} if time is None else {"time": time.model_dump(mode="json")}),
-        **({"decimal": result.decimal} if result.decimal else {}),
-        **({"fraction": str(result.fraction)} if result.fraction is not None else {}),
-        "op": result.op,
-        "dtype": result.dtype,
-        "count": result.count,
-        "strategy": result.strategy,
-        "nulls": nulls,
-        "input": source.model_dump(mode="json"),
-        "correctly_rounded": result.correctly_rounded,
-    }
+    @property
+    def words(self) -> str:
+        """The value as it is printed."""
+        return in_words(self.value, self.result.decimal, self.result.time)
+
+    def document(self) -> dict[str, Any]:
+        """What JSON says of it."""
+        result, value = self.result, self.value
+        digits = None if value is None else hex_of(value)
+        time = TimeView.of(result.time)
+        return {
+            "value": _JSON.dump_python(value, mode="json"),
+            "hex": digits.model_dump() if isinstance(digits, ComplexHex) else digits,
+            **({} if time is None else {"time": time.model_dump(mode="json")}),
+            **({"decimal": result.decimal} if result.decimal else {}),
+            **({"fraction": str(result.fraction)} if result.fraction is not None else {}),
+            "op": result.op,
+            "dtype": result.dtype,
+            "count": result.count,
+            "strategy": result.strategy,
+            "nulls": self.nulls,
+            "input": self.source.model_dump(mode="json"),
+            "correctly_rounded": result.correctly_rounded,
+            **({"notice": self.notice} if self.notice else {}),
+        }
 
 
 def _to_array(

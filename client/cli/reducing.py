@@ -243,15 +243,7 @@ def reduce(
     if together and (beside or columns):
         raise typer.BadParameter("takes no --other, --weights or --over", param_hint="--as-one")
     if not whole:
-        if asked.shape:
-            raise typer.BadParameter(
-                "--axis, --segments, windows and several values take a single file", param_hint="FILE"
-            )
-        if beside or locally or timeout is not None:
-            raise typer.BadParameter(
-                "--other, --weights, --local and --timeout take a single file, or several that are one with --as-one",
-                param_hint="FILE",
-            )
+        _check_each(beside, asked, how)
         _reduce_each(context, matching(files), asked, how)
     elif locally:
         from warpfold.client.cli.here import reduce_here
@@ -321,8 +313,23 @@ def _reduce_there(
             print_value(ended, fingerprint="fingerprint" in asked.fields)
 
 
+def _check_each(beside: Mapping[str, str], asked: "ArrayRequest", how: RunOptions) -> None:
+    if asked.shape:
+        raise typer.BadParameter("--axis, --segments, windows and several values take a single file", param_hint="FILE")
+    if beside or how.timeout is not None:
+        raise typer.BadParameter(
+            "--other, --weights and --timeout take a single file, or several that are one with --as-one",
+            param_hint="FILE",
+        )
+
+
 def _reduce_each(context: typer.Context, paths: list[Path], asked: "ArrayRequest", how: RunOptions) -> None:
-    """Have the service reduce each of several files by itself."""
+    """Reduce each of several files by itself, on this machine or by the service."""
+    if how.locally:
+        from warpfold.client.cli.here import reduce_each_here
+
+        reduce_each_here(paths, asked, how)
+        return
     from warpfold.client.cli.arrays import read_array
     from warpfold.client.errors import JobFailed
 

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -91,12 +92,23 @@ def test_what_is_wrong_names_its_line(shell: Shell) -> None:
 def test_a_pattern_of_files_is_reduced_file_by_file(shell: Shell) -> None:
     for name, values in (("b", [1e16, 1.0, -1e16]), ("a", [2.0, 3.0]), ("c", [])):
         np.save(shell.folder / f"run-{name}.npy", np.array(values))
-    summed = shell.run("reduce", "run-*.npy")
-    assert summed.out == "5.0\trun-a.npy\n1.0\trun-b.npy\n0.0\trun-c.npy\n"
-    largest = shell.run("reduce", "run-c.npy", "run-a.npy", "--op", "max", "--json")
-    assert json.loads(largest.out)["file"] == "run-a.npy"
-    assert json.loads(largest.out)["value"] == 3.0
-    assert "run-c.npy: job" in largest.err
-    assert largest.code == 1
-    assert shell.run("reduce", "none-*.npy").code == 2
-    assert shell.run("reduce", "run-*.npy", "--local").code == 2
+    for where, why in ((), "job"), (("--local",), "max of no elements"):
+        summed = shell.run("reduce", "run-*.npy", *where)
+        assert summed.out == "5.0\trun-a.npy\n1.0\trun-b.npy\n0.0\trun-c.npy\n"
+        largest = shell.run("reduce", "run-c.npy", "run-a.npy", "--op", "max", "--json", *where)
+        assert json.loads(largest.out)["file"] == "run-a.npy"
+        assert json.loads(largest.out)["value"] == 3.0
+        assert f"run-c.npy: {why}" in largest.err
+        assert "1 of 2 files have no value" in largest.err
+        assert largest.code == 1
+        assert shell.run("reduce", "none-*.npy", *where).code == 2
+
+
+def test_tables_are_reduced_here_each_by_itself(tmp_path: Path) -> None:
+    for name, text in (("a", "x,y\n9007199254740993,1\n,2\n"), ("b", "y\n2\n"), ("c", "x\n2\n")):
+        (tmp_path / f"{name}.csv").write_text(text)
+    done = Shell(tmp_path).run("reduce", "*.csv", "--column", "x", "--local")
+    assert (done.code, done.out) == (1, "9007199254740993\ta.csv\n2\tc.csv\n")
+    assert done.err.startswith("b.csv: holds no column 'x'")
+    refused = Shell(tmp_path).run("reduce", "*.csv", "--column", "x", "--local", "--axis", "0")
+    assert (refused.code, "take a single file" in " ".join(refused.err.split())) == (2, True)
