@@ -33,7 +33,7 @@ def test_many_files_are_one_upload_and_a_file_that_the_service_has_is_passed_ove
     ]
     assert {(sent.whole, sent.files) for sent in seen} == {(sum(lengths), 3)}
     assert (seen[0].done, seen[-1].done) == (lengths[0], sum(lengths))
-    assert all(one.done <= next.done for one, next in pairwise(seen))
+    assert all(earlier.done <= later.done for earlier, later in pairwise(seen))
     before = [*seen]
     assert client._do(watched(source(ManyFiles(paths)), seen.append)) == made
     assert seen == before
