@@ -80,10 +80,18 @@ def check_array(
             if files:
                 wanted = _validated(AnyOptions, options, files)
                 shape = shape_of(one_array(files, _reader(wanted)))
+                if len(files) == 1 and axis is not None:
+                    shape = _shape(files[0], wanted)
                 check_axis(shape, axis, files[0].name, lambda: _dimensions(files, wanted))
         except InvalidInput as error:
             if error.field or len(files) > 1:
                 raise
+
+
+def _shape(here: _FileHere, options: AnyOptions) -> tuple[int, ...] | None:
+    """The shape of the array in a file, which as one of several files has one axis."""
+    with here.path.open("rb") as file:
+        return shape_of(here.elements_in(file, options))
 
 
 def _dimensions(files: "Sequence[_FileHere]", options: AnyOptions) -> Sequence[str]:

@@ -80,6 +80,15 @@ def test_files_that_are_not_one_array_are_refused_by_name_before_one_is_sent(tmp
             nowhere.reduce(wrong, as_one=True)
 
 
+def test_an_array_in_a_file_of_another_format_has_its_axes(client: Client, tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["x"] = np.arange(6.0).reshape(2, 3)
+    assert client.reduce(tmp_path / "x.h5", axis=1).tolist() == [3.0, 12.0]
+    with pytest.raises(InvalidInput, match="there is no axis 2: the array has 2 axes"):
+        client.reduce(tmp_path / "x.h5", axis=2)
+
+
 def test_what_a_client_can_know_is_refused_by_name_before_anything_is_sent(tmp_path: Path, parts: list[Path]) -> None:
     nowhere = Client("http://127.0.0.1:9", "wf_x", patience_s=0)
     np.save(tmp_path / "matrix.npy", np.ones((3, 4)))
