@@ -27,9 +27,9 @@ MIB = 1 << 20
 DIGEST = "0" * 63 + "1"
 
 
-def npy(path: Path, mebibytes: int, seed: int) -> Path:
-    """A file that nobody else sends, and that was modified long enough ago to be remembered."""
-    np.save(path, np.random.default_rng([seed, time.time_ns()]).integers(0, 255, mebibytes * MIB, np.uint8))
+def npy(path: Path, mebibytes: int, seed: int, more: int = 0) -> Path:
+    """A file that nobody else sends, and that was modified long enough ago to be remembered. It has `more` bytes."""
+    np.save(path, np.random.default_rng([seed, time.time_ns()]).integers(0, 255, mebibytes * MIB + more, np.uint8))
     return path
 
 
@@ -164,7 +164,8 @@ def test_the_asynchronous_client_goes_on_too(service: Service, tmp_path: Path) -
 def test_another_client_goes_on_with_what_was_cut(
     service: Service, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = aged(npy(tmp_path / "a.npy", 9, 7), monkeypatch)
+    # Of a length that no other array of the service has: else the file is read for its digest before it is sent.
+    path = aged(npy(tmp_path / "a.npy", 9, 7, more=4321), monkeypatch)
     pieces = FileContent.pieces
 
     def broken(self: FileContent, start: int = 0) -> Iterator[bytes | memoryview]:

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import threading
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -69,7 +70,8 @@ def test_what_a_job_would_wait_for_and_a_clock_that_is_wrong_are_named() -> None
         finally:
             server.shutdown()
     assert (ready.verdict, ready.detail) == ("broken", "a job would wait: postgres ok, workers 0")
-    assert (clocks.verdict, clocks.detail) == ("warning", "this machine's is 3600 s ahead of that of the api")
+    assert clocks.verdict == "warning"
+    assert re.fullmatch(r"this machine's is 36\d\d s ahead of that of the api", clocks.detail)
 
 
 def test_another_version_of_the_service_is_named() -> None:
