@@ -22,6 +22,8 @@ if [ "$tables" != 0 ]; then
     exit 1
 fi
 "${bin}pg_restore" --exit-on-error --single-transaction --no-owner --no-privileges --dbname="$url" "$backup/database.dump"
+# A dump brings no statistics, without which a long queue is read as a whole.
+"${bin}psql" --no-psqlrc --quiet --dbname="$url" --command="analyze"
 mkdir -p "$datasets" "$artefacts"
 # Files are named after their content, or after the attempt that made them, so one that exists already is the same.
 cp -rpn "$backup/datasets/." "$datasets/"

@@ -82,6 +82,8 @@ def test_a_backup_comes_back_whole(settings: Settings, shared_postgres: Embedded
     done = script("restore.sh", backup, other)
     assert done.returncode == 0, done.stderr
     assert contents(other.database_url) == contents(settings.database_url)
+    with psycopg.connect(other.database_url) as connection:
+        assert connection.execute("select reltuples from pg_class where relname = 'jobs'").fetchone() != (-1,)
     array = np.load(tmp_path / "elsewhere" / dataset[:2] / f"{dataset}.npy")
     assert array.tolist() == [1e16, 1.0, -1e16]
     assert np.load(tmp_path / "elsewhere too" / "0a" / "job-1" / "values.npy").tolist() == [1e16]

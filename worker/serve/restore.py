@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 from filelock import FileLock, Timeout
+from sqlalchemy import text
 
 from warpfold.app import logs
 from warpfold.app.auth.access_tokens import hash_of, principal_of
@@ -88,12 +89,22 @@ def _fill(postgres: EmbeddedPostgres, backup: Path, root: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"the dump cannot be restored: {done.stderr.strip()}")
+        _analyze(url)
         _forget_token_of_another(url, root / TOKEN_FILE)
         trouble = prepare_database(url, root)
         if trouble is not None:
             raise RuntimeError(trouble)
     finally:
         postgres.stop()
+
+
+def _analyze(url: str) -> None:
+    """Have Postgres count what it holds: a dump brings no statistics, without which a long queue is read as a whole."""
+    database = BlockingDatabase(url, application="warpfold-restore")
+    try:
+        database.run(lambda connection: connection.execute(text("set local statement_timeout = 0; analyze")))
+    finally:
+        database.close()
 
 
 def _forget_token_of_another(url: str, note: Path) -> None:
