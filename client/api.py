@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from warpfold.client import jobs
 from warpfold.client.connection import Connection
 from warpfold.client.errors import JobFailed, WarpfoldError
-from warpfold.client.later import Later
+from warpfold.client.later import (
+    artefacts,
+    batches,
+    catalogue,
+    datasets,
+    inspections,
+    live_batches,
+    reductions,
+    results,
+    sharing,
+    uploads,
+)
 from warpfold.client.live_jobs import LiveJob
 from warpfold.client.progress import bar
 from warpfold.client.sending import watched
@@ -26,18 +37,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from warpfold.client import (
-        artefacts,
-        batches,
-        catalogue,
-        datasets,
-        inspections,
-        live_batches,
-        reductions,
-        results,
-        sharing,
-        uploads,
-    )
     from warpfold.client.artefacts import Format
     from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
     from warpfold.client.exchange import Steps
@@ -53,17 +52,6 @@ if TYPE_CHECKING:
     from warpfold.contract.jobs import JobSpec
     from warpfold.contract.webhook import Webhook
     from warpfold.kernels.exact import ExactState
-else:
-    artefacts = Later("warpfold.client.artefacts")
-    batches = Later("warpfold.client.batches")
-    catalogue = Later("warpfold.client.catalogue")
-    datasets = Later("warpfold.client.datasets")
-    inspections = Later("warpfold.client.inspections")
-    live_batches = Later("warpfold.client.live_batches")
-    reductions = Later("warpfold.client.reductions")
-    results = Later("warpfold.client.results")
-    sharing = Later("warpfold.client.sharing")
-    uploads = Later("warpfold.client.uploads")
 
 
 class Client(Connection, HandlesTables):

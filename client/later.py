@@ -3,7 +3,21 @@ does not use. Python's own `importlib.util.LazyLoader` is not safe for threads b
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+__all__ = [
+    "Later",
+    "artefacts",
+    "batches",
+    "catalogue",
+    "datasets",
+    "inspections",
+    "live_batches",
+    "reductions",
+    "results",
+    "sharing",
+    "uploads",
+]
 
 
 class Later:
@@ -14,3 +28,30 @@ class Later:
 
     def __getattr__(self, attribute: str) -> Any:
         return getattr(import_module(self._name), attribute)
+
+
+# What most callers of the client do not need.
+if TYPE_CHECKING:
+    from warpfold.client import (
+        artefacts,
+        batches,
+        catalogue,
+        datasets,
+        inspections,
+        live_batches,
+        reductions,
+        results,
+        sharing,
+        uploads,
+    )
+else:
+    artefacts = Later("warpfold.client.artefacts")
+    batches = Later("warpfold.client.batches")
+    catalogue = Later("warpfold.client.catalogue")
+    datasets = Later("warpfold.client.datasets")
+    inspections = Later("warpfold.client.inspections")
+    live_batches = Later("warpfold.client.live_batches")
+    reductions = Later("warpfold.client.reductions")
+    results = Later("warpfold.client.results")
+    sharing = Later("warpfold.client.sharing")
+    uploads = Later("warpfold.client.uploads")

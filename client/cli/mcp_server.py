@@ -68,7 +68,7 @@ def server_of(client: "Client") -> "MCPServer":
         spec names the field and what it may be.
         """
         with _in_words():
-            return _ended(client, client.submit(spec), wait_s)
+            return _in_brief(_ended(client, client.submit(spec), wait_s))
 
     @server.tool(annotations=reading)
     def status(job_id: JobId) -> dict[str, Any]:
@@ -80,10 +80,10 @@ def server_of(client: "Client") -> "MCPServer":
     def results(job_id: JobId, wait_s: WaitS = 0.0) -> dict[str, Any]:
         """The result of a job with its value and its provenance, once it has ended."""
         with _in_words():
-            brief = _ended(client, client.job(job_id), wait_s)
-            if brief["status"] != "succeeded":
-                return brief
-            return {**brief, "result": _cut(client.result(client.job(job_id)).model_dump(mode="json"))}
+            job = _ended(client, client.job(job_id), wait_s)
+            if job.status != "succeeded":
+                return _in_brief(job)
+            return {**_in_brief(job), "result": _cut(client.result(job).model_dump(mode="json"))}
 
     @server.tool(annotations=reading)
     def inspect(
@@ -113,16 +113,16 @@ def _in_words() -> Iterator[None]:
         raise ToolError(str(error)) from error
 
 
-def _ended(client: "Client", job: "Job", wait_s: float) -> dict[str, Any]:
-    """The job in brief, at its end if that comes within `wait_s` seconds."""
+def _ended(client: "Client", job: "Job", wait_s: float) -> "Job":
+    """The job at its end, if that comes within `wait_s` seconds, or else as it is then."""
     from warpfold.client.errors import WaitedTooLong
 
     if wait_s and not job.ended:
         try:
-            job = client.wait(job, timeout_s=wait_s)
+            return client.wait(job, timeout_s=wait_s)
         except WaitedTooLong:
-            job = client.job(job.id)
-    return _in_brief(job)
+            return client.job(job.id)
+    return job
 
 
 def _in_brief(job: "Job") -> dict[str, Any]:
