@@ -188,17 +188,16 @@ def test_generated_rows_stay_generated() -> None:
     same(group_shares([Device(), Device()], source, plan_of()), CpuBackend(8 << 20).group_by(source, plan_of()))
 
 
-@pytest.mark.parametrize(
-    ("least", "shares_of_devices"), [(1, [334, 333, 333]), (400, [500, 500, 0]), (501, [1000, 0, 0])]
-)
-def test_generated_rows_go_to_no_more_devices_than_have_enough_of_them(
-    least: int, shares_of_devices: list[int]
+@pytest.mark.parametrize(("least", "rows_of_shares"), [(1, [334, 333, 333]), (400, [500, 500]), (501, [1000])])
+def test_generated_rows_are_cut_in_no_more_shares_than_have_enough_of_them(
+    least: int, rows_of_shares: list[int]
 ) -> None:
     keys, elements = (GeneratedSource("uniform", 1000, 3, DTYPES[name]) for name in ("int8", "float32"))
     source = keyed_arrays([("k", keys, "by.0")], [("x", elements, "aggregations.0")])
     devices = [Device(), Device(), Device()]
     same(group_shares(devices, source, plan_of(), None, least), CpuBackend(8 << 20).group_by(source, plan_of()))
-    assert sorted((sum(device.rows) for device in devices), reverse=True) == shares_of_devices
+    # A device that is ready early may take two shares, so the shares are compared and not their owners.
+    assert sorted((rows for device in devices for rows in device.rows), reverse=True) == rows_of_shares
 
 
 def test_groups_are_counted_over_all_shares() -> None:
