@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 from warpfold.client import jobs
 from warpfold.client.connection import Connection
 from warpfold.client.errors import JobFailed, WarpfoldError
+from warpfold.client.exchange import mapped
 from warpfold.client.later import (
     artefacts,
     batches,
@@ -28,8 +29,7 @@ from warpfold.client.later import (
     uploads,
 )
 from warpfold.client.live_jobs import LiveJob
-from warpfold.client.progress import bar
-from warpfold.client.sending import watched
+from warpfold.client.progress import shown
 from warpfold.client.tables import HandlesTables
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from warpfold.client.artefacts import Format
+    from warpfold.client.batches import Batch
     from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
     from warpfold.client.exchange import Steps
     from warpfold.client.groups import Axis, Rolling, Segments
@@ -72,15 +73,15 @@ class Client(Connection, HandlesTables):
 
         With an idempotency `key` of your own, repeating the call in another process gives the first job again.
         """
-        return self._live(jobs.submit(spec, key))
+        return self._do(mapped(self._live, jobs.submit(spec, key)))
 
     def job(self, job_id: str) -> LiveJob:
         """A job as it is now, by its id or the beginning of it, of 4 characters or more."""
-        return self._live(jobs.named(job_id))
+        return self._do(mapped(self._live, jobs.named(job_id)))
 
     def jobs(self, *, limit: int = 50, **chosen: Unpack[JobFilter]) -> list[LiveJob]:
         """The newest jobs of all users, or those that fit a `JobFilter`."""
-        return [LiveJob.of(job, self) for job in self._do(jobs.find(chosen, limit))]
+        return self._do(mapped(self._all_live, jobs.find(chosen, limit)))
 
     def count_jobs(self, **chosen: Unpack[JobFilter]) -> JobCount:
         """How many jobs fit a `JobFilter`, counted up to 1000 and as far as is cheap."""
@@ -88,35 +89,35 @@ class Client(Connection, HandlesTables):
 
     def cancel(self, job_id: str) -> LiveJob:
         """Ask for a job's end; a job that has ended already is Refused with 409."""
-        return self._live(jobs.cancel(job_id))
+        return self._do(mapped(self._live, jobs.cancel(job_id)))
 
     def wait(self, job: Job, *, timeout_s: float | None = None, progress: Follow | None = None) -> LiveJob:
         """The job once it has ended, `progress` being called with each state on the way.
 
         Raises WaitedTooLong after `timeout_s` seconds; the job goes on.
         """
-        return self._live(jobs.wait(job, timeout_s, progress))
+        return self._do(mapped(self._live, jobs.wait(job, timeout_s, progress)))
 
     def result(self, job: Job) -> Result:
         """The result of a job, waiting for it. Raises JobFailed if the job has no result."""
-        return jobs.result_of(self.wait(job))
+        return self._do(mapped(jobs.result_of, jobs.wait(job)))
 
     def reduction(self, job: Job) -> ReduceResult:
         """The result of a reduce job, waiting for it. Raises JobFailed without a result, TypeError for another kind."""
-        return jobs.reduction_of(self.wait(job))
+        return self._do(mapped(jobs.reduction_of, jobs.wait(job)))
 
     def artefact(self, job: Job, path: str | Path, format: Format | None = None) -> Path:
         """Download the stored result of a job, waiting for it, to a .npy, .arrow, .parquet or .csv file, or say the
         `format`. Raises JobFailed, and WarpfoldError where nothing is stored."""
-        return self._do(artefacts.save(self.wait(job), Path(path), format))
+        return self._do(artefacts.save(jobs.wait(job), Path(path), format))
 
     def array(self, job: Job) -> NDArray[Any]:
         """All values of a reduction along axes or by segments, waiting for it; masked where one is missing."""
-        return self._do(artefacts.array_of(jobs.array_result_of(self.wait(job))))
+        return self._do(artefacts.array(jobs.wait(job)))
 
     def delete_artefact(self, job_id: str) -> None:
         """Delete the stored result of a job, which then counts towards the quota no more."""
-        self._do(artefacts.delete(job_id))
+        return self._do(artefacts.delete(job_id))
 
     # --- batches
 
@@ -131,9 +132,8 @@ class Client(Connection, HandlesTables):
     ) -> LiveBatch:
         """Hand in up to 10,000 jobs as one batch: all of them are accepted, or none. Refused names the spec that is
         wrong (`specs[17].source.dtype`). `name`, `tags` and `webhook` are those of the batch."""
-        return live_batches.LiveBatch.of(
-            self._do(batches.submit(specs, name=name, tags=tags, key=key, webhook=webhook)), self
-        )
+        steps = batches.submit(specs, name=name, tags=tags, key=key, webhook=webhook)
+        return self._do(mapped(self._live_batch, steps))
 
     def sweep(
         self,
@@ -147,18 +147,17 @@ class Client(Connection, HandlesTables):
     ) -> LiveBatch:
         """Hand in a job for each combination of values, as one batch: `over` has the values of each field that differs
         ({"source.seed": [1, 2], "op": ["sum", "max"]}). The last field changes fastest."""
-        return live_batches.LiveBatch.of(
-            self._do(batches.sweep(spec, over, name=name, tags=tags, key=key, webhook=webhook)), self
-        )
+        steps = batches.sweep(spec, over, name=name, tags=tags, key=key, webhook=webhook)
+        return self._do(mapped(self._live_batch, steps))
 
     def batch(self, batch_id: str) -> LiveBatch:
         """A batch as it is now."""
-        return live_batches.LiveBatch.of(self._do(batches.get(batch_id)), self)
+        return self._do(mapped(self._live_batch, batches.get(batch_id)))
 
     def batches(self, *, owner: str | None = None, id: str | None = None, limit: int = 50) -> list[LiveBatch]:
         """The newest batches of a user, by default your own; with `id` the batch with this id, or the batches whose ids
         begin with these 4 characters or more, of any user unless `owner` names one."""
-        return [live_batches.LiveBatch.of(batch, self) for batch in self._do(batches.find(owner, id, limit))]
+        return self._do(mapped(self._all_live_batches, batches.find(owner, id, limit)))
 
     def map(
         self,
@@ -257,11 +256,13 @@ class Client(Connection, HandlesTables):
         from warpfold.client.groups import fields_of
 
         fields = fields_of(axis, keepdims, segments, window)
-        with bar(show_progress) as follow:
-            steps = reductions.reduce_any(
+
+        def steps(follow: Follow | None) -> Steps[Any]:
+            return reductions.reduce_any(
                 data, op, fields, other, dtype, weights=weights, options=options, rehash=rehash, follow=follow
             )
-            return self._do(watched(steps, follow))  # type: ignore[no-any-return]
+
+        return self._do(shown(show_progress, steps))  # type: ignore[no-any-return]
 
     def submit_reduce(
         self,
@@ -277,11 +278,10 @@ class Client(Connection, HandlesTables):
     ) -> LiveJob:
         """Like `reduce`, without waiting for more than the upload. Raises TypeError for columns that no dtype holds
         together."""
-        with bar(show_progress) as follow:
-            steps = reductions.submit_any(
-                data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options
-            )
-            return self._live(watched(steps, follow))
+        steps = reductions.submit_any(
+            data, op, other=other, weights=weights, dtype=dtype, rehash=rehash, options=options
+        )
+        return self._do(mapped(self._live, shown(show_progress, lambda _: steps)))
 
     def merge(self, states: Iterable[ExactState | bytes | str], op: str = "sum", dtype: str = "float64") -> Merged:
         """Add exact states, of results or of `ExactState.of(array)`, and round once: what one reduction of all their
@@ -313,7 +313,7 @@ class Client(Connection, HandlesTables):
 
     def delete_dataset(self, dataset_id: str) -> None:
         """Give up an uploaded array."""
-        self._do(datasets.delete(dataset_id))
+        return self._do(datasets.delete(dataset_id))
 
     # --- sharing
 
@@ -383,5 +383,14 @@ class Client(Connection, HandlesTables):
         """Replace the token by a new one, which is returned this once. This client's own is useless from then on."""
         return self._do(catalogue.rotate_token())
 
-    def _live(self, steps: Steps[Job]) -> LiveJob:
-        return LiveJob.of(self._do(steps), self)
+    def _live(self, job: Job) -> LiveJob:
+        return LiveJob.of(job, self)
+
+    def _all_live(self, listed: list[Job]) -> list[LiveJob]:
+        return [self._live(job) for job in listed]
+
+    def _live_batch(self, batch: Batch) -> LiveBatch:
+        return live_batches.LiveBatch.of(batch, self)
+
+    def _all_live_batches(self, listed: list[Batch]) -> list[LiveBatch]:
+        return [self._live_batch(batch) for batch in listed]

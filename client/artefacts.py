@@ -76,9 +76,10 @@ def format_of(path: Path, how: Format | None) -> Format | None:
     return how or known
 
 
-def save(job: Job, path: Path, how: Format | None) -> Steps[Path]:
-    """Download the stored result of a job that has ended into a file, which appears once it is whole. Raises JobFailed,
-    WarpfoldError where nothing is stored, and OSError."""
+def save(ended: Steps[Job], path: Path, how: Format | None) -> Steps[Path]:
+    """Download the stored result of a job, once it has `ended`, into a file, which appears once it is whole. Raises
+    JobFailed, WarpfoldError where nothing is stored, and OSError."""
+    job = yield from ended
     artefact = described(jobs.result_of(job))
     if artefact is None:
         raise WarpfoldError(f"job {job.id} has stored no file: its result has all of its values")
@@ -97,6 +98,12 @@ def save(job: Job, path: Path, how: Format | None) -> Steps[Path]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def array(ended: Steps[Job]) -> "Steps[NDArray[Any]]":
+    """All values of a reduction to an array, once its job has `ended`. Raises JobFailed, and TypeError for another
+    result."""
+    return (yield from array_of(jobs.array_result_of((yield from ended))))
 
 
 def array_of(result: ReduceArrayResult) -> "Steps[NDArray[Any]]":

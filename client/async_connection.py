@@ -52,6 +52,9 @@ class AsyncConnection:
                 answer: Any = await self._send(step)
             except (Interrupted, Refused) as error:
                 answer = error
+            except BaseException:
+                steps.close()
+                raise
             step = await asyncio.to_thread(_next, steps, answer)
         return step.result
 

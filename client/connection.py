@@ -54,6 +54,9 @@ class Connection:
                     answer: Any = self._send(call)
                 except (Interrupted, Refused) as error:
                     call = steps.throw(error)
+                except BaseException:
+                    steps.close()  # what it holds, such as a bar or a file, goes now
+                    raise
                 else:
                     call = steps.send(answer)
         except StopIteration as end:

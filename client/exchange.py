@@ -16,6 +16,7 @@ from warpfold.client.errors import FieldError, Refused, Unreachable
 from warpfold.client.http import httpx
 
 T = TypeVar("T")
+U = TypeVar("U")
 M = TypeVar("M", bound=BaseModel)
 
 # Waiting for a connection has no time limit, because any number of threads and tasks may share the connections, and
@@ -175,6 +176,11 @@ def send(call: Call[T]) -> Steps[T]:
     """The conversation of a single request."""
     answer: T = yield call
     return answer
+
+
+def mapped(made: Callable[[T], U], steps: Steps[T]) -> Steps[U]:
+    """The conversation, of whose outcome another is `made`."""
+    return made((yield from steps))
 
 
 def pages(path: str, model: type[M], wanted: Parameters, *, limit: int, page: int) -> Steps[list[M]]:

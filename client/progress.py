@@ -1,41 +1,44 @@
-"""A progress bar for a job or a batch that a caller waits for, if standard error is a terminal."""
+"""A progress bar for an upload, a job or a batch that a caller waits for, if standard error is a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC
+from typing import TypeVar
 
 from warpfold.client.batches import Batch
+from warpfold.client.exchange import Steps
 from warpfold.client.models import Job
-from warpfold.client.sending import UploadState
+from warpfold.client.sending import UploadState, watched
 from warpfold.contract.wording import number_of, part_of
+
+T = TypeVar("T")
+
+
+State = UploadState | Job | Batch
+
+
+def shown(wanted: bool | None, steps_of: Callable[[Callable[[State], None] | None], Steps[T]]) -> Steps[T]:
+    """The conversation that `steps_of` makes, whose states a bar on standard error shows."""
+    with bar(wanted) as follow:
+        return (yield from watched(steps_of(follow), follow))
 
 
 @contextmanager
-def bar(wanted: bool | None) -> Iterator[Callable[[Job | UploadState], None] | None]:
-    """The function to call with each state of an upload and of a job, so that a bar on standard error shows it. It is
-    None for no bar, which is the default where standard error is not a terminal."""
+def bar(wanted: bool | None) -> Iterator[Callable[[State], None] | None]:
+    """The function to call with each state of an upload, and of a job or a batch, so that a bar on standard error shows
+    it. It is None for no bar, which is the default where standard error is not a terminal."""
     with _line(wanted) as show:
 
-        def follow(state: Job | UploadState) -> None:
+        def follow(state: State) -> None:
             assert show is not None
             if isinstance(state, UploadState):
                 show("upload", state.done, state.whole, state_of_upload(state))
-                return
-            job, done = state, state.progress
-            show(f"{job.kind} {job.id[:8]}", done.done, done.total or None, state_of(job))
-
-        yield None if show is None else follow
-
-
-@contextmanager
-def batch_bar(wanted: bool | None) -> Iterator[Callable[[Batch], None] | None]:
-    """Show the states of a batch as `bar` shows those of a job."""
-    with _line(wanted) as show:
-
-        def follow(batch: Batch) -> None:
-            assert show is not None
-            show(f"batch {batch.id[:8]}", batch.progress.done, batch.count, state_of_batch(batch))
+            elif isinstance(state, Batch):
+                show(f"batch {state.id[:8]}", state.progress.done, state.count, state_of_batch(state))
+            else:
+                done = state.progress
+                show(f"{state.kind} {state.id[:8]}", done.done, done.total or None, state_of(state))
 
         yield None if show is None else follow
 
