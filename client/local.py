@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Unpack
@@ -15,7 +16,7 @@ from warpfold.client.array_files import ArrayAsFile, AsFile
 from warpfold.client.arrays import Nulls, alike, as_kept, policy_of
 from warpfold.client.as_files import as_file
 from warpfold.client.groups import OpOptions, of_several, op_of, parameters_in
-from warpfold.kernels.backend import GroupedReduction, Reduction
+from warpfold.kernels.backend import LISTED, GroupedReduction, Reduction
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.exact import ORIGIN, ExactState, value_of
 from warpfold.kernels.formats.arrays import elements_of
@@ -155,7 +156,7 @@ def reduce_groups(
         return backend.reduce_groups(
             sources["source"], shape, grouping, row, strategy=strategy, nan_policy=policy, ddof=ddof,
             other=sources.get("other"), weights=sources.get("weights"), weighting=_weighting(weighting),
-            over=over, keys=keys,
+            over=over, keys=keys, fractions=prod(grouping.result_shape(shape)) <= LISTED,
         )  # fmt: skip
 
 

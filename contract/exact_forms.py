@@ -39,7 +39,7 @@ FractionsField = Annotated[
     tuple[FractionText | None, ...] | None,
     _LEFT_OUT,
     Field(
-        description="Means and quantiles of decimals exactly, such as 7/3, and those of integers where the request "
-        "asks for `digits`.",
+        description="Means of integers and decimals exactly, such as 7/3, and quantiles of decimals. Quantiles of "
+        "integers have it where the request asks for `digits`.",
     ),
 ]

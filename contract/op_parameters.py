@@ -9,7 +9,6 @@ from pydantic.config import JsonDict
 
 from warpfold.contract.fields import MAX_ELEMENTS, Parameter
 from warpfold.contract.frozen import Frozen
-from warpfold.contract.needs import DASK
 from warpfold.contract.unions import said_as
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, Op, Parameters, op_named
@@ -98,16 +97,14 @@ DigitsField = Annotated[
 ]
 
 
-def check_digits(ops: Sequence[Op], digits: int | None, backend: str, refusing: Mapping[str, bool]) -> None:
+def check_digits(ops: Sequence[Op], digits: int | None, refusing: Mapping[str, bool]) -> None:
     """Raise InvalidInput naming "digits" where none of the ops has a value without an end, or where parts of a spec
     that are `refusing` stand beside."""
     if digits is None:
         return
     if not any(op.endless for op in ops):
         raise InvalidInput("digits are for mean, median and quantile: other values have all their digits", "digits")
-    beside = next(
-        (name for name, is_there in {**refusing, f"backend {DASK}": backend == DASK}.items() if is_there), None
-    )
+    beside = next((name for name, is_there in refusing.items() if is_there), None)
     if beside is not None:
         raise InvalidInput(f"digits do not go with {beside} so far", "digits")
 

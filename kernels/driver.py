@@ -106,13 +106,15 @@ class Backend(ABC):
         ddof: int = 0,
         other: Elements | None = None,
         states: bool = False,
+        fractions: bool = False,
         weights: Elements | None = None,
         weighting: Weighting = Weighting.FREQUENCY,
         over: Elements | None = None,
         keys: Elements | None = None,
     ) -> GroupedReduction:
         """Reduce the elements of `source`, an array of `shape`, to the values of `grouping`; with `states` give the
-        exact states of all values. Windows may have times `over` and `keys`. Raises as `aggregate`."""
+        exact states of all values, and with `fractions` the means of integers exactly. Windows may have times `over`
+        and `keys`. Raises as `aggregate`."""
         if isinstance(grouping, Rolling):
             moving = Moving(
                 source=source, op=op_named(op), other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
@@ -121,7 +123,7 @@ class Backend(ABC):
             return self.answer(moving, progress)
         query = Shaped(
             source=source, op=op_named(op), other=other, strategy=strategy, nan_policy=nan_policy, ddof=ddof,
-            shape=shape, grouping=grouping, states=states, weights=weights, weighting=weighting,
+            shape=shape, grouping=grouping, states=states, fractions=fractions, weights=weights, weighting=weighting,
         )  # fmt: skip
         return self.answer(query, progress)
 

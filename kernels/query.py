@@ -66,11 +66,12 @@ class Whole(OfElements[Reduction]):
 @dataclass(frozen=True, kw_only=True)
 class Shaped(OfElements[GroupedReduction]):
     """The values of `grouping`: the elements are an array of `shape` in C order. With `states` the exact states of all
-    values are given, too."""
+    values are given, too, and with `fractions` the means of integers exactly."""
 
     shape: tuple[int, ...]
     grouping: Grouping
     states: bool = False
+    fractions: bool = False
 
     @property
     def is_whole(self) -> bool:

@@ -63,11 +63,11 @@ def run_grouped(
         "weighting": spec.weighting,
     }  # fmt: skip
     query: Shaped | Moving
+    many = prod(result_shape) > MOST_RESULTS
     if isinstance(grouping, Rolling):
         query = Moving(**asked, grouping=grouping, over=sources.get("over"), keys=sources.get("keys"))
     else:
-        query = Shaped(**asked, grouping=grouping, states=spec.states)
-    many = prod(result_shape) > MOST_RESULTS
+        query = Shaped(**asked, grouping=grouping, states=spec.states, fractions=not many)
     stored: Stored | None = None
     if many:
         for part in both:

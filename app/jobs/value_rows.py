@@ -18,8 +18,9 @@ Rows = Iterable[Sequence[object]]
 
 def csv_of_result(stored: str) -> Sequence[bytes]:
     """The stored result of a reduction as CSV, in pieces, with the columns axis_0, axis_1, … of the result, value, hex
-    and count, of decimals also `decimal`, and of instants and durations `time`. A value that is not there is an empty
-    cell. Groups have a column for each key, `rows`, one for each column of values and, of floats, one for its hex.
+    and count, of decimals also `decimal`, of what is known as a fraction `fraction`, and of instants and durations
+    `time`. A value that is not there is an empty cell. Groups have a column for each key, `rows`, one for each column
+    of values and, beside it, one for its hex, its words and its fractions where it has them.
     Raises Invalid for another kind of result."""
     names, rows = _table(result_of(stored))
     return list(_pieces(CsvText(names), iter(rows)))
@@ -37,7 +38,8 @@ def _table(result: JobResult) -> tuple[Sequence[str], Rows]:
     if isinstance(result, ReduceArrayResult):
         return _of_array(result)
     if isinstance(result, ReduceResult):
-        more = {} if result.decimal is None else {"decimal": result.decimal}
+        more: dict[str, object] = {} if result.decimal is None else {"decimal": result.decimal}
+        more |= {} if result.fraction is None else {"fraction": result.fraction}
         more |= {} if result.time is None else {"time": result.time.iso}
         return ["value", "hex", "count", *more], [(result.value, result.hex, result.count, *more.values())]
     if isinstance(result, GroupTableResult):
@@ -50,6 +52,8 @@ def _of_array(result: ReduceArrayResult) -> tuple[Sequence[str], Rows]:
         assert result.artefact is not None, "values that do not stand in the result are stored"
         raise Invalid.of("format", f"the values are stored apart: see {result.artefact.href}?format=csv")
     words: dict[str, Sequence[object]] = {} if result.decimal is None else {"decimal": result.decimal}
+    if result.fraction is not None:
+        words["fraction"] = result.fraction
     if result.time is not None:
         words["time"] = [None if time is None else time.iso for time in result.time]
     names = [*(f"axis_{axis}" for axis in range(len(result.shape))), "value", "hex", "count", *words]
@@ -64,13 +68,18 @@ def _of_groups(result: GroupTableResult) -> tuple[Sequence[str], Rows]:
     names = [
         *(keys.name for keys in result.keys),
         "rows",
-        *(name for each in result.columns for name in _headers(each)),
+        *(name for each in result.columns for name in _of_column(each)),
     ]
     columns: list[Sequence[object]] = [*(cells(keys.values or ()) for keys in result.keys), result.sizes or ()]
     for column in result.columns:
-        columns += [cells(column.values or ())] if column.hex is None else [column.values or (), column.hex]
+        columns += _of_column(column).values()
     return names, zip(*columns, strict=True)
 
 
-def _headers(column: GroupValues) -> tuple[str, ...]:
-    return (column.name, f"{column.name}_hex") if column.hex else (column.name,)
+def _of_column(column: GroupValues) -> dict[str, Sequence[object]]:
+    values = column.values or ()
+    forms: dict[str, Sequence[object]] = {column.name: cells(values) if column.hex is None else values}
+    for form, texts in (("hex", column.hex), ("words", column.words), ("fraction", column.fractions)):
+        if texts is not None:
+            forms[f"{column.name}_{form}"] = texts
+    return forms

@@ -127,7 +127,7 @@ class GroupbySpec(Task):
             if dtype is not None:
                 check_multiplies(asked.op, is_float=dtype.is_float, where=f"aggregations.{index}.op")
             check_partitioned(op, AUTO, self.partitions, of_dask=self.backend == DASK, field=f"aggregations.{index}.op")
-        check_digits([asked.row() for asked in self.aggregations], self.digits, self.backend, {"states": self.states})
+        check_digits([asked.row() for asked in self.aggregations], self.digits, {"states": self.states})
         self._check_names()
         if not self.by and (self.states or self.backend not in ("auto", "cpu")):
             raise InvalidInput("needs a key, where the request asks for states or for another backend than cpu", "by")

@@ -10,7 +10,7 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import partial
 
-from warpfold.kernels.dtypes import DTYPES, Kind
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.lowering.meaning import Meaning, Meant, Total, is_plain
@@ -48,8 +48,9 @@ class Decimals(Meaning):
 
     def meant(self, op: Op, totals: Sequence[Total], count: int, ddof: int) -> Meant:
         """The float64 nearest to the true value, and that in full, which a mean or a quantile need not have."""
-        mean, units = op.finish is Finish.MEAN, Fraction(totals[0])
-        true = units / (count if mean else 1) / Fraction(10) ** self.scale
+        mean, units, tens = op.finish is Finish.MEAN, Fraction(totals[0]), 10 ** abs(self.scale)
+        over, under = (1, tens) if self.scale > 0 else (tens, 1)
+        true = Fraction(units.numerator * over, units.denominator * under * (count if mean else 1))
         value = round_ratio(true.numerator, true.denominator, 0, DTYPES["float64"])
         if not mean and units.denominator == 1:
             return Meant(value, "float64", in_full(units.numerator, self.scale))
@@ -63,7 +64,7 @@ def with_digits(source: Elements, digits: int) -> Elements:
     if isinstance(source, SequentialSource) and isinstance(source.meaning, Decimals):
         return replace(source, meaning=replace(source.meaning, digits=digits))
     meant = isinstance(source, SequentialSource) and source.meaning is not None
-    if meant or source.dtype.kind not in (Kind.INT, Kind.UINT):
+    if meant or source.dtype.is_float:
         raise InvalidInput(NO_DIGITS, "digits")
     shown = Decimals(0, digits)
     if isinstance(source, SequentialSource):

@@ -7,9 +7,11 @@ from itertools import chain, islice
 
 import numpy as np
 
-from warpfold.kernels.dtypes import DTYPES, Kind
+from warpfold.kernels.backend import LISTED
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.lowering.decimals import NO_DIGITS, Decimals
+from warpfold.kernels.lowering.fractions import INTEGERS, has_fraction, quotients
 from warpfold.kernels.lowering.long_integers import Beyond
 from warpfold.kernels.lowering.meaning import Meaning, is_plain, joined
 from warpfold.kernels.lowering.wide_groups import values_of_groups
@@ -26,10 +28,10 @@ from warpfold.kernels.query import ByKey
 
 
 def group_meant(query: ByKey, run: Callable[[ByKey], GroupTable]) -> GroupTable:
-    """Reduce by key where integers of columns stand for something else: the integers are reduced by `run`, then the
-    values are made. Raises as `run`, and InvalidInput naming "aggregations.….op" or "states"."""
+    """Reduce by key where integers of columns stand for something else, or are divided: the integers are reduced by
+    `run`, then the values are made. Raises as `run`, and InvalidInput naming "aggregations.….op" or "states"."""
     source, plan, parts = query.source, query.plan, list[Sequence[Aggregation]]()
-    meanings = [_meaning(source, asked, plan.digits) for asked in plan.aggregations]
+    meanings = meanings_by_key(query)
     for index, (asked, meaning) in enumerate(zip(plan.aggregations, meanings, strict=True)):
         if meaning is None:
             parts.append([asked])
@@ -53,16 +55,22 @@ def group_meant(query: ByKey, run: Callable[[ByKey], GroupTable]) -> GroupTable:
     return replace(table, columns=tuple(columns))
 
 
-def _meaning(source: KeyedSource, asked: Aggregation, digits: int | None) -> Meaning | None:
-    """What the numbers stand for that an aggregation reduces: integers of which digits are wanted are decimals."""
-    meaning = source.meanings[asked.column] if source.meanings else None
-    if digits is None or not asked.op.endless:
-        return meaning
+def meanings_by_key(query: ByKey) -> list[Meaning | None]:
+    """What the numbers stand for that each aggregation reduces. Raises InvalidInput naming "digits"."""
+    return [_meaning(query.source, asked, query.plan) for asked in query.plan.aggregations]
+
+
+def _meaning(source: KeyedSource, asked: Aggregation, plan: GroupPlan) -> Meaning | None:
+    """Integers of which a mean or digits are wanted are decimals, so that the value is a fraction, too."""
+    meaning, dtype = source.meanings[asked.column] if source.meanings else None, source.dtypes[asked.column]
+    if plan.digits is None or not asked.op.endless:
+        divided = meaning is None and has_fraction(asked.op, dtype) and not plan.states
+        return INTEGERS if divided else meaning
     if isinstance(meaning, Decimals):
-        return replace(meaning, digits=digits)
-    if meaning is not None or source.dtypes[asked.column].kind not in (Kind.INT, Kind.UINT):
+        return replace(meaning, digits=plan.digits)
+    if meaning is not None or dtype.is_float:
         raise InvalidInput(NO_DIGITS, "digits")
-    return Decimals(0, digits)
+    return replace(INTEGERS, digits=plan.digits)
 
 
 def _with_wide_values(source: KeyedSource, plan: GroupPlan, table: GroupTable) -> GroupTable:
@@ -87,6 +95,10 @@ def _with_wide_values(source: KeyedSource, plan: GroupPlan, table: GroupTable) -
 def _meant_column(meaning: Meaning, asked: Aggregation, columns: Sequence[GroupColumn], min_count: int) -> GroupColumn:
     column, totals = columns[0], zip(*(each.values.tolist() for each in columns), strict=True)
     missing = column.missing | (column.counts < needed_count(asked, min_count))
+    if meaning == INTEGERS and has_fraction(asked.op, DTYPES["int64"]) and missing.size > LISTED:
+        # Nobody reads the fractions of so many groups.
+        made = quotients(column.values, column.counts)
+        return replace(column, op=asked.op.name, dtype="float64", values=made, missing=missing)
     meant = [
         None if gone else meaning.meant(asked.op, joined(asked.op, list(map(int, total)), count), count, 0)
         for total, count, gone in zip(totals, column.counts.tolist(), missing, strict=True)

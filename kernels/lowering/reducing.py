@@ -18,8 +18,9 @@ from warpfold.kernels.backend import GroupedReduction, Reduction
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN, ExactState
 from warpfold.kernels.lowering.complexes import ComplexNumbers, reduce_complex
+from warpfold.kernels.lowering.fractions import INTEGERS, has_fraction
 from warpfold.kernels.lowering.iso8601 import PER_SECOND, SECONDS_PER
-from warpfold.kernels.lowering.keyed import group_meant
+from warpfold.kernels.lowering.keyed import group_meant, meanings_by_key
 from warpfold.kernels.lowering.long_integers import Beyond
 from warpfold.kernels.lowering.meaning import Meaning, Meant, Total, is_plain, joined
 from warpfold.kernels.lowering.nulls import (
@@ -79,7 +80,7 @@ def lowered(query: Query[Answer], run: Callable[[Query[Answer]], Answer]) -> Ans
         assert isinstance(query, Whole | Shaped), "there are four layouts"
         with_zeros = _with_zeros(query)
         meant = any(meaning_of(source) is not None for source in query.sources)
-        answer = _meant(with_zeros, run) if meant else run(with_zeros)
+        answer = _meant(with_zeros, run) if meant else _of_values(with_zeros, run)
         if nulls_met(query.sources):
             answer = _without_nulls(query, answer, run)
     return cast(Answer, answer)
@@ -87,8 +88,20 @@ def lowered(query: Query[Answer], run: Callable[[Query[Answer]], Answer]) -> Ans
 
 def _by_key(query: ByKey, run: Run) -> Any:
     inner = partial(group_with_nulls, run=run) if query.plan.null_policy is NullPolicy.PROPAGATE else run
-    meant = any(query.source.meanings) or query.plan.digits is not None
-    return group_meant(query, inner) if meant else inner(query)
+    return group_meant(query, inner) if any(meanings_by_key(query)) else inner(query)
+
+
+def _of_values(query: Whole | Shaped, run: Run) -> Any:
+    """The answer about elements that are values. Means of integers may be wanted as fractions."""
+    wanted = isinstance(query, Shaped) and query.fractions and not query.states and query.weights is None
+    if not wanted or not has_fraction(query.op, query.source.dtype):
+        return run(query)
+    sums = run(replace(query, op=op_named("sum")))
+    means = [
+        INTEGERS.meant(query.op, (total,), count, 0) if count and total is not None else None
+        for total, count in zip(sums.listed(), sums.counted(), strict=True)
+    ]
+    return _put_back(replace(sums, op=query.op.name, dtype="float64"), means)
 
 
 def _moving(query: Moving, run: Run) -> Any:

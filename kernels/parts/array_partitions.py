@@ -11,8 +11,10 @@ from itertools import groupby
 
 import numpy as np
 
-from warpfold.kernels.backend import GroupedReduction, Progress
+from warpfold.kernels.backend import LISTED, GroupedReduction, Progress
 from warpfold.kernels.driver import Backend
+from warpfold.kernels.dtypes import DTYPES
+from warpfold.kernels.lowering.fractions import has_fraction, means_of_column
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.parts.array_parts import ArrayPart
 from warpfold.kernels.parts.grouping import AlongAxes, Index
@@ -69,8 +71,8 @@ def joined(
     parts: Sequence[ArrayPart], reductions: Sequence[GroupedReduction], merged: Merged, asked: Aggregation,
     *, states: bool,
 ) -> GroupedReduction:  # fmt: skip
-    """The values of all parts, in their order: those of whole parts as they are, and those of `merged`, rounded once.
-    Raises InvalidInput."""
+    """The values of all parts, in their order: those of whole parts as they are, and those of `merged`, rounded once,
+    beside which means of integers are fractions, unless they are very many. Raises InvalidInput."""
     pieces: list[GroupedReduction] = []
     row = 0
     shared: GroupColumn | None = None
@@ -79,7 +81,7 @@ def joined(
             pieces += [reduction for _, reduction in run]
             continue
         run_parts = list(run)
-        shared = shared or merged.columns([asked], states=states)[0]
+        shared = shared or _merged_column(merged, asked, states=states)
         stop = max(part.values.rows for part, _ in run_parts if part.values is not None)
         column = shared if stop - row == shared.counts.size else shared.taken(np.arange(row, stop))
         row = stop
@@ -91,9 +93,17 @@ def joined(
                 if column.missing.any() or column.values.dtype != np.float64
                 else column.values,
                 counts=column.counts,
-                states=column.states,
+                states=column.states if states else (),
+                fractions=column.fractions,
                 kernel=kernels,
                 dtype=column.dtype,
             )
         )
     return together(pieces)
+
+
+def _merged_column(merged: Merged, asked: Aggregation, *, states: bool) -> GroupColumn:
+    dtype = DTYPES[merged.described([asked])[0].dtypes[0]]
+    divided = has_fraction(asked.op, dtype) and merged.count <= LISTED
+    (column,) = merged.columns([asked], states=states or divided)
+    return replace(column, fractions=means_of_column(column)) if divided else column

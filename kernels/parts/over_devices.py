@@ -165,8 +165,8 @@ def _states(member: Backend, single: Whole, value: Reduction) -> tuple[StateColu
 
 
 def together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
-    """The blocks of a reduction as one, with the shape of the first: their values and states, the sums of their times,
-    and the names of all loops that ran."""
+    """The blocks of a reduction as one, with the shape of the first: their values, fractions and states, the sums of
+    their times, and the names of all loops that ran."""
     if len(parts) == 1:
         return parts[0]
     values: Any
@@ -186,4 +186,7 @@ def together(parts: Sequence[GroupedReduction]) -> GroupedReduction:
         prepare_ms=sum(part.prepare_ms for part in parts),
         stages=reduce(add, filter(None, (part.stages for part in parts))) if parts[0].stages else None,
         states=tuple(StateColumn.beside(columns) for columns in zip(*(part.states for part in parts), strict=True)),
+        fractions=None
+        if any(part.fractions is None for part in parts)
+        else tuple(chain.from_iterable(part.fractions or () for part in parts)),
     )

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from warpfold.kernels.backend import Progress
+from warpfold.kernels.backend import LISTED, Progress
 from warpfold.kernels.driver import Backend
+from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.lowering.fractions import has_fraction, in_digits, means_of_column
 from warpfold.kernels.lowering.nulls import counting_nulls, null_where_counted, with_columns_of_nulls
-from warpfold.kernels.ops import NullPolicy, op_named
-from warpfold.kernels.parts.keyed import Aggregation, GroupPlan, GroupTable, KeyedSource
+from warpfold.kernels.ops import NullPolicy, Op, op_named
+from warpfold.kernels.parts.keyed import Aggregation, GroupColumn, GroupPlan, GroupTable, KeyedSource
 from warpfold.kernels.parts.merged import Merged, in_order
 from warpfold.kernels.parts.partial import KeyedGroups, PartialColumn, PartialTable, first_place, ops_of_parts
 from warpfold.kernels.parts.state_tables import TableOfStates
@@ -39,7 +41,7 @@ def reduce_rows(
             asked.append(Aggregation(op_named(other), each.column, f"{each.name} {at}"))
     keep = any(each.op.adds for each in asked)
     table = backend.group_by(
-        source, replace(plan, aggregations=tuple(asked), sort=sort, min_count=0, states=keep), progress
+        source, replace(plan, aggregations=tuple(asked), sort=sort, min_count=0, states=keep, digits=None), progress
     )
     first = first_place(number)
     columns = []
@@ -64,17 +66,34 @@ def merged_rows(plan: GroupPlan) -> Merged:
 
 
 def table_of(merged: Merged, plan: GroupPlan, before: Sequence[int]) -> GroupTable:
-    """All groups in their order, each value rounded once. `before` says how many rows lie before each partition. Raises
-    InvalidInput."""
+    """All groups in their order, each value rounded once; means of integers are fractions, too, unless there are very
+    many groups. `before` says how many rows lie before each partition. Raises InvalidInput."""
     asked = _counted(plan).aggregations
-    columns = merged.columns(asked, min_count=plan.min_count, states=plan.states, before=before)
+    listed = plan.digits is not None or merged.count <= LISTED
+    divided = [
+        listed and has_fraction(each.op, DTYPES[of.dtypes[0]])
+        for each, of in zip(asked, merged.described(asked), strict=True)
+    ]
+    columns = merged.columns(asked, min_count=plan.min_count, states=plan.states or any(divided), before=before)
     if plan.null_policy is NullPolicy.PROPAGATE:
         columns = list(null_where_counted(columns, plan))
+    columns = [
+        _finished(each.op, column, plan, divided=is_mean)
+        for each, column, is_mean in zip(plan.aggregations, columns, divided, strict=False)
+    ]
     keys, columns_in_order = in_order(merged.keys(), columns, sort=plan.sort)
     described = TableOfStates.of_groups(keys.names, merged.described(asked), keys.dropped) if plan.states else None
     return GroupTable(
         keys.names, keys.arrays, keys.sizes, columns_in_order, keys.dropped, 0.0, 0.0, described=described
     )
+
+
+def _finished(op: Op, column: GroupColumn, plan: GroupPlan, *, divided: bool) -> GroupColumn:
+    """The column without states that are not asked for, and where the sums of integers were `divided`, with fractions.
+    Raises InvalidInput naming "digits"."""
+    means = means_of_column(column) if divided else None
+    words = in_digits(means, plan.digits if op.endless else None)
+    return replace(column, fractions=means, words=words, states=column.states if plan.states else ())
 
 
 def _counted(plan: GroupPlan) -> GroupPlan:

@@ -50,7 +50,6 @@ def refused(make: Any) -> tuple[str, str]:
         ({"op": "sum", "q": 0.5}, "q", "sum takes no q"),
         ({"op": "sum", "digits": 5}, "digits", "digits are for mean, median and quantile"),
         ({"op": "mean", "digits": 0}, "digits", "greater than or equal to 1"),
-        ({"op": "mean", "digits": 5, "backend": "dask"}, "digits", "digits do not go with backend dask"),
         ({"op": "median", "method": "hazen"}, "method", "median takes no method"),
         ({"backend": "dask"}, "op", "quantile is not combined from partitions"),
         ({"op": "nth", "n": 1_000}, "n", "n is 1,000; it lies between -1,000 and 999"),

@@ -17,6 +17,7 @@ from warpfold.contract.kinds.reduce import ReduceResult, ReduceSpec
 from warpfold.kernels.backend import Reduction
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import Unavailable
+from warpfold.kernels.lowering.fractions import has_fraction, in_digits, means_of_column
 from warpfold.kernels.machine.preparation import working_s
 from warpfold.kernels.parts.array_partitions import joined
 from warpfold.kernels.parts.keyed import Aggregation
@@ -58,6 +59,9 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     merged = Merged([op])
     ran = _ran(attempt, cluster, spec, parts.partitions, merged)
     value, column = merged_value(merged, op, spec.ddof, ran.before())
+    dtype = DTYPES[ran.ordered[0].dtypes[0]]
+    means = means_of_column(column) if has_fraction(op, dtype) else None
+    digits = in_digits(means, spec.digits)
     times, count = ran.times(), int(column.counts[0])
     nulls = sum(each.nulls for each in ran.ordered)
     null = bool(nulls) and any(source.propagates_nulls for _, source in spec.sources())
@@ -79,6 +83,8 @@ def run_spread(attempt: Attempt, spec: ReduceSpec, inputs: Inputs) -> Success:
     result = ReduceResult(
         value=None if null else value,
         hex=None if null else hex_of(value),
+        decimal=None if null or digits is None else digits[0],
+        fraction=None if null or means is None else means[0],
         dtype=reduction.dtype,
         count=reduction.count,
         op=reduction.op,
@@ -136,6 +142,7 @@ def _many_values(attempt: Attempt, cluster: Cluster, spec: ReduceSpec, inputs: I
     asked = Aggregation(op, 0, op.name, spec.ddof)
     values = [each.values for each in ran.ordered if each.values is not None]
     reduction = joined(array_parts, values, merged, asked, states=spec.states)
+    reduction = replace(reduction, decimals=in_digits(reduction.fractions, spec.digits))
     shape = parts.shape or (ran.read,)
     times = ran.times()
     reduction = replace(

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, TypeVar
 
 from distributed import get_worker
@@ -18,7 +19,7 @@ from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources import Source
-from warpfold.kernels.backend import GroupedReduction, Progress, Stages
+from warpfold.kernels.backend import LISTED, GroupedReduction, Progress, Stages
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import InvalidInput, KernelError, OutOfMemory, Unavailable
 from warpfold.kernels.formats.dialect import Dialect
@@ -227,6 +228,7 @@ def _many_values(
     query = Shaped(
         source=taken[0], op=spec.row(), other=taken[1] if len(taken) > 1 else None, nan_policy=spec.nan_policy,
         ddof=spec.ddof, shape=part.shape, grouping=part.grouping, states=spec.states,
+        fractions=prod(part.grouping.result_shape(part.shape)) <= LISTED,
     )  # fmt: skip
     reduced = reduce_part(backend, query, part, progress)
     _check_unchanged(task.partition, opened)

@@ -36,7 +36,7 @@ def tables(result: GroupTableResult) -> tuple[Table, ...]:
         (
             *(_key(keys, group) for keys in result.keys),
             f"{sizes[group]:,}",
-            *(_value(column, group) for column in result.columns),
+            *(text for column in result.columns for text in _texts(column, group)),
         )
         for group in range(min(result.groups, _MOST_SHOWN))
     )
@@ -51,7 +51,7 @@ def tables(result: GroupTableResult) -> tuple[Table, ...]:
             columns=(
                 *(keys.name for keys in result.keys),
                 "rows",
-                *(f"{column.name} ({column.dtype})" for column in result.columns),
+                *(name for column in result.columns for name in _headings(column)),
             ),
             rows=rows,
             note=" ".join(notes) or None,
@@ -68,11 +68,18 @@ def _key(keys: GroupKeys, group: int) -> str:
     return ABSENT if key is None else str(key)
 
 
-def _value(column: GroupValues, group: int) -> str:
-    if column.words is not None:
-        return column.words[group] or ABSENT
+def _headings(column: GroupValues) -> tuple[str, ...]:
+    return (f"{column.name} ({column.dtype})", *(() if column.fractions is None else (f"{column.name} exactly",)))
+
+
+def _texts(column: GroupValues, group: int) -> tuple[str, ...]:
+    """The value of a group, and its fraction where the column has fractions."""
     value = (column.values or ())[group]
-    return ABSENT if value is None else exactly(value)
+    text = (ABSENT if value is None else exactly(value)) if column.words is None else column.words[group] or ABSENT
+    if column.fractions is None:
+        return (text,)
+    fraction = column.fractions[group]
+    return text, ABSENT if fraction is None else str(fraction)
 
 
 def charts(result: GroupTableResult) -> list[Chart]:

@@ -43,15 +43,16 @@ def array(result: ReduceArrayResult) -> tuple[Table, ...]:
     hexes = result.hex or ("",) * len(result.values)
     words = _words_of(result)
     texts = words or (ABSENT if value is None else exactly(value) for value in result.values)
+    fractions = [] if result.fraction is None else [[ABSENT if each is None else str(each) for each in result.fraction]]
     rows = tuple(
-        (", ".join(map(str, index)), text, hexadecimal or "", f"{count:,}")
-        for index, text, hexadecimal, count in zip(shown, texts, hexes, result.counts, strict=False)
+        (", ".join(map(str, index)), text, hexadecimal or "", f"{count:,}", *exact)
+        for index, text, hexadecimal, count, *exact in zip(shown, texts, hexes, result.counts, *fractions, strict=False)
     )
     more = f"The first {len(rows):,} of {len(result.values):,} values." if len(rows) < len(result.values) else None
     return (
         Table(
             title=title,
-            columns=("index", "value", "hex", "elements"),
+            columns=("index", "value", "hex", "elements", *(["exactly"] if fractions else [])),
             rows=rows,
             note=more,
         ),

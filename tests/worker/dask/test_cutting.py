@@ -38,7 +38,19 @@ def run(kernels: Kernels, **spec: Any) -> ReduceArrayResult:
 
 
 def alike(left: ReduceArrayResult, right: ReduceArrayResult) -> bool:
-    names = ("shape", "values", "hex", "dtype", "count", "counts", "nulls", "op", "correctly_rounded")
+    names = [
+        "shape",
+        "values",
+        "hex",
+        "decimal",
+        "fraction",
+        "dtype",
+        "count",
+        "counts",
+        "nulls",
+        "op",
+        "correctly_rounded",
+    ]
     different = [name for name in names if repr(getattr(left, name)) != repr(getattr(right, name))]
     assert not different, [(name, getattr(left, name), getattr(right, name)) for name in different]
     return True
@@ -78,6 +90,8 @@ def test_nans_zeros_and_integers_are_compared_as_on_one_slot(
             source = {"type": "path", "path": f"{name}.npy"}
             for policy in ("propagate", "omit"):
                 both(spreading, alone, op=op, source=source, axis=0, nan_policy=policy)
+    for axis in (0, 1):  # 1: every value lies in one partition
+        both(spreading, alone, op="mean", source={"type": "path", "path": "whole.npy"}, axis=axis, digits=30)
 
 
 @pytest.mark.parametrize(

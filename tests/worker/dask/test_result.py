@@ -59,6 +59,8 @@ def test_every_op_of_every_column_gives_the_bits_of_one_slot(
     source = {"type": "table", "path": "x.parquet"}
     asked = [{"op": op, "column": column} for op in OPS for column in ("price", "sold", "small")]
     both(spreading, alone, source=source, by=["region", "year"], aggregations=asked, nan_policy=policy)
+    digits: dict[str, Any] = {"aggregations": [{"op": op, "column": "sold"} for op in ("sum", "mean")], "digits": 30}
+    both(spreading, alone, source=source, by=["region"], **digits)
 
 
 def test_groups_in_the_order_of_first_rows_null_keys_and_least_counts(
