@@ -25,6 +25,9 @@ def main() -> int:
     except OperationalError as error:
         print(f"warpfold migrate: the database cannot be used: {first_line(error)}", file=sys.stderr)
         return 1
+    except migrations.UnknownSchema as error:
+        print(f"warpfold migrate: {error}", file=sys.stderr)
+        return 1
     print("The schema is up to date.")
     return 0
 

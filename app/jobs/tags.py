@@ -38,7 +38,7 @@ _BETWEEN = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")
 _MOST_TAGS = 500
 """A question that more tags fit is not answered by way of the tags."""
 
-# The tags of some jobs: seq, name, value and hash. `migrations/versions/2026_11_22_lists.py` says the same.
+# The tags of some jobs: seq, name, value and hash.
 _TAGS_OF = r"""
     with asked as (
         select unnest(:ids) as id union all select id from jobs where batch_id = :batch_id

@@ -15,7 +15,6 @@ from sqlalchemy.pool import NullPool
 from tests.support.servers import create_database
 from warpfold import migrations
 from warpfold.app.db import database_url as sqlalchemy_url
-from warpfold.app.jobs import tags
 from warpfold.app.tables import metadata
 from warpfold.worker.embedded import EmbeddedPostgres
 
@@ -91,30 +90,9 @@ def test_a_database_that_is_not_there_is_said_in_a_line() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_tags_of_jobs_on_record_are_found_after_the_upgrade(shared_postgres: EmbeddedPostgres) -> None:
-    url = create_database(shared_postgres, "test_tags_before")
-    config = Config()
-    config.set_main_option("script_location", "migrations")
-    config.attributes["database_url"] = url
-    command.downgrade(config, "0015")
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("insert into users (name, role) values ('ann', 'user')")
-        job = connection.execute(
-            "insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec, tags, name) values "
-            "(gen_random_uuid(), 1, 'reduce', 1, 'any', 60, '{}', '{\"Run\": \"lr-sweep: 7\"}', 'n=10') returning id"
-        ).fetchone()
-        assert job is not None
-    migrations.upgrade(url)
-    both = "select array(select (tag_id, seq)::text from job_tags order by 1), array(select w::text from tag_words w)"
-    with psycopg.connect(url, autocommit=True) as connection:
-        upgraded = connection.execute(both).fetchone()
-        connection.execute("truncate job_tags, tag_words")
-    engine = create_engine(sqlalchemy_url(url), poolclass=NullPool)
-    with engine.begin() as transaction:
-        tags.note(transaction, [job[0]])
-    with psycopg.connect(url, autocommit=True) as connection:
-        noted = connection.execute(both).fetchone()
-    assert upgraded is not None
-    assert noted is not None
-    assert [sorted(each) for each in upgraded] == [sorted(each) for each in noted]
-    assert f"({tags.tag_id('Run', 'lr-sweep: 7')},1)" in upgraded[0]
+def test_a_schema_that_no_migration_knows_is_said(shared_postgres: EmbeddedPostgres) -> None:
+    url = create_database(shared_postgres, "test_older")
+    with psycopg.connect(url) as connection:
+        connection.execute("update alembic_version set version_num = '0016'")
+    with pytest.raises(migrations.UnknownSchema, match=r"before 2026-11-23.*upgrade\.md.*'0016'"):
+        migrations.upgrade(url)

@@ -110,6 +110,8 @@ def prepare_database(database_url: str, root: Path) -> str | None:
         token = _first_token(database_url, exists=(root / TOKEN_FILE).exists())
     except OperationalError as error:
         return f"warpfold serve: the database cannot be used: {first_line(error)}"
+    except migrations.UnknownSchema as error:
+        return f"warpfold serve: {error}"
     if token is not None:
         write_secret(root / TOKEN_FILE, token)
     return None
