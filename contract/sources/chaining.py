@@ -4,26 +4,19 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO, Protocol, Self
-
-from numpy.typing import NDArray
+from typing import Any, BinaryIO, Protocol
 
 from warpfold.contract.folders import Folders
 from warpfold.contract.sources.options import AnyOptions, open_file, read_of
-from warpfold.kernels.dtypes import DTYPES, DType
+from warpfold.contract.sources.several import SeenFile, Stamp, one_source
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.frames import Frame
 from warpfold.kernels.lowering.complexes import ComplexNumbers
-from warpfold.kernels.lowering.meaning import Meaning
-from warpfold.kernels.lowering.nulls import keeps_nulls, truths_of
-from warpfold.kernels.lowering.reducing import meaning_of
 from warpfold.kernels.places.file import stamp_of
 from warpfold.kernels.places.place import is_url
 from warpfold.kernels.places.remote import IN_FLIGHT, Session
-from warpfold.kernels.source import Source, checksums_of, unchanged
 from warpfold.kernels.sources.chained import ChainedSource, Link
-from warpfold.kernels.sources.checksums import verify
-from warpfold.kernels.sources.sequential import Elements, FileCount, SequentialSource, Tally, in_order, likely_count
+from warpfold.kernels.sources.sequential import Elements, FileCount, SequentialSource
 
 
 class OpenFile(Protocol):
@@ -54,8 +47,6 @@ class OpenFile(Protocol):
 
 FileNamed = str | OpenFile
 """A path on the server, a URL, or a file that is opened by itself."""
-
-_PIECE = 1 << 17
 
 
 def label_of(file: FileNamed) -> str:
@@ -96,12 +87,9 @@ def one_array(names: Sequence[FileNamed], reader: "Reader") -> Elements:
         source: SequentialSource = first.opened()  # the source has its parts as its meaning
         return source
     if len(counts) == len(files):
-        links = [
-            Link(file.called, count, file.opened, label_of(file.named))
-            for file, count in zip(files, counts, strict=True)
-        ]
+        links = [Link(file.called, count, file.opened, file.label) for file, count in zip(files, counts, strict=True)]
         return ChainedSource(first.dtype, links)
-    return _one_after_another(first, files)
+    return one_source(files)
 
 
 def one_table(names: Sequence[FileNamed], reader: "Reader", keys: Sequence[str] | None = None) -> Frame:
@@ -148,17 +136,21 @@ class Reader:
     session: Session
     field: str
 
-    def looked_at(self, names: Sequence[FileNamed]) -> "list[_File]":
+    def looked_at(self, names: Sequence[FileNamed]) -> list[SeenFile]:
         """The files as they are now; several objects of places are asked for at a time. Raises InvalidInput."""
         if not any(isinstance(name, str) and is_url(name) for name in names):
             keep = len(names) <= ChainedSource.MOST_OPEN
-            return [_File.of(name, self, keep=keep) for name in names]
+            return [self.seen(name, keep=keep) for name in names]
         with ThreadPoolExecutor(IN_FLIGHT, "look") as threads:
             try:
-                return list(threads.map(partial(_File.of, reader=self, keep=False), names))
+                return list(threads.map(self.seen, names))
             except BaseException:
                 threads.shutdown(cancel_futures=True)
                 raise
+
+    def seen(self, named: FileNamed, *, keep: bool = False) -> SeenFile:
+        """A file as it is now; with `keep` it stays open, if it is read by position. Raises InvalidInput."""
+        return SeenFile(label_of(named), called(named), partial(self.look, named), self.field, keep=keep)
 
     def table(self, named: FileNamed, keys: Sequence[str] | None = None) -> Frame:
         """The columns of the table in a file, with the types by which text has these keys. Raises InvalidInput."""
@@ -174,9 +166,9 @@ class Reader:
             return read_of(named.called, self.field, partial(named.begin, self.folders), open_in)
         return open_file(named, self.folders, self.field, open_in, session=self.session)
 
-    def look(self, named: FileNamed) -> tuple[Elements, tuple[Any, ...]]:
+    def look(self, named: FileNamed) -> tuple[Elements, Stamp]:
         """The elements of a file, and what tells the file from another of its name. Raises InvalidInput."""
-        stamp: tuple[Any, ...] = ()
+        stamp: Stamp = ()
 
         def open_in(file: BinaryIO) -> Elements:
             nonlocal stamp
@@ -189,96 +181,3 @@ class Reader:
             return read_of(named.called, self.field, partial(named.begin, self.folders), open_in), stamp
         open_folder_in = self.options.open_folder_in
         return open_file(named, self.folders, self.field, open_in, open_folder_in, session=self.session), stamp
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """One of the files, as it was when it was looked at first. One of a few stays open; it is opened again when it is
-    read, if there are many or if it has changed."""
-
-    named: FileNamed
-    reader: Reader
-    dtype: DType
-    count: int | None
-    likely: int
-    by_position: bool
-    keeps_nulls: bool
-    stamp: tuple[Any, ...]
-    meaning: Meaning | None
-    kept: Source | None
-
-    @classmethod
-    def of(cls, named: FileNamed, reader: Reader, *, keep: bool) -> Self:
-        """Look at a file. With `keep` the file stays open, if it is read by position. Raises InvalidInput."""
-        source, stamp = reader.look(named)
-        return cls(
-            named,
-            reader,
-            source.dtype,
-            source.count,
-            likely_count(source),
-            not isinstance(source, SequentialSource),
-            keeps_nulls(source),
-            stamp,
-            meaning_of(source),
-            source if keep and not isinstance(source, SequentialSource) else None,
-        )
-
-    @property
-    def called(self) -> str:
-        """What errors call the file."""
-        return called(self.named)
-
-    @property
-    def holds(self) -> str:
-        """The elements in words."""
-        return self.dtype.name if self.meaning is None else self.meaning.name
-
-    def opened(self) -> Any:
-        """The elements, by position or in order as they were. Raises InvalidInput where the file is another now."""
-        if self.kept is not None and unchanged(self.kept):
-            return self.kept
-        source, stamp = self.reader.look(self.named)
-        if stamp != self.stamp:
-            raise InvalidInput(f"{self.called} changed while the job ran", self.reader.field)
-        return source
-
-
-def _one_after_another(first: _File, files: Sequence[_File], *, truths: bool = False) -> SequentialSource:
-    """The elements of all files; with `truths` whether each is a null."""
-    tally, counted = Tally(), set[int]()  # elements may be read more than once
-
-    def pieces() -> Iterator[NDArray[Any]]:
-        counts: list[FileCount] = []
-        for number, file in enumerate(files):
-            opened = file.opened()  # the source closes the file when nobody uses it any more
-            source = truths_of(opened) if truths else opened
-            nulls, elements = tally.nulls, 0
-            if isinstance(source, SequentialSource):
-                source.tally.beyond = tally.beyond
-                if number not in counted:
-                    tally.dialects += source.tally.dialects
-                    tally.objects += source.tally.objects
-                    tally.absences += source.tally.absences
-                    for absent in source.tally.absences:
-                        absent.file = label_of(file.named)
-                counted.add(number)
-            for piece in in_order(source, _PIECE):
-                if isinstance(source, SequentialSource):
-                    tally.nulls = nulls + source.tally.nulls
-                elements += piece.size
-                yield piece
-            verify(checksums_of(opened))
-            if isinstance(source, SequentialSource):  # nulls may lie behind its last element
-                tally.nulls = nulls + source.tally.nulls
-            counts.append(FileCount(label_of(file.named), elements, tally.nulls - nulls))
-        tally.files = counts
-
-    counts = [file.count for file in files]
-    known = None if None in counts else sum(count for count in counts if count is not None)
-    likely = sum(file.likely for file in files)
-    if truths:
-        return SequentialSource(DTYPES["bool"], pieces, known, likely, tally)
-    kept = any(file.keeps_nulls for file in files)
-    nulls = partial(_one_after_another, first, files, truths=True) if kept else None
-    return SequentialSource(first.dtype, pieces, known, likely, tally, meaning=first.meaning, nulls=nulls)

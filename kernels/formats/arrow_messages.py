@@ -4,7 +4,6 @@ pyarrow decodes a batch as a whole, and to whatever its buffers claim to be. So 
 pyarrow gets to it. Messages are flatbuffers, of which only these few fields are read.
 """
 
-import os
 import struct
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any, BinaryIO, Self
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.machine.extras import required
-from warpfold.kernels.places.file import again, is_remote
+from warpfold.kernels.places.file import ByPosition
 
 MOST_BATCH_BYTES = 1 << 28
 """The most bytes that the columns of a compressed record batch that are read become."""
@@ -67,8 +66,8 @@ class Messages:
 
     def __init__(self, file: BinaryIO, schema: Any, columns: Collection[str]) -> None:
         """`columns` are those of `schema` that are read."""
-        self._file = again(file) if is_remote(file) else file
-        self._size = self._file.seek(0, 2)
+        self._file = ByPosition(file)
+        self._size = self._file.size
         self._largest = 0
         self._wanted = _buffers_of(schema, columns)
 
@@ -139,11 +138,7 @@ class Messages:
         """So many bytes of the file, None where it has fewer."""
         if at < 0 or length <= 0:
             return None
-        if is_remote(self._file):
-            self._file.seek(at)
-            data = self._file.read(length)
-        else:
-            data = os.pread(self._file.fileno(), length, at)
+        data = self._file.read(at, length)
         return data if len(data) == length else None
 
 

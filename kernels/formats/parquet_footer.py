@@ -20,7 +20,7 @@ from warpfold.kernels.formats.parquet_pages import ColumnPages, codecs_of, leave
 from warpfold.kernels.formats.row_filter import Bounds, Condition, columns_of, may_hold
 from warpfold.kernels.formats.tables import random_access
 from warpfold.kernels.machine.extras import required
-from warpfold.kernels.places.file import again, is_remote
+from warpfold.kernels.places.file import ByPosition
 
 MOST_FOOTER_BYTES = 1 << 27
 """The longest footer that is read: that of 100,000 column chunks takes some 20 MB."""
@@ -51,7 +51,7 @@ class Footer:
     def of(cls, file: BinaryIO) -> Self:
         """Raises InvalidInput where the file does not end as a Parquet file, claims more of a footer than is read, or
         is encrypted as a whole; and the errors that pyarrow raises for a damaged footer."""
-        length = _length(file)
+        length = _length(ByPosition(file))
         opened = required("pyarrow.parquet", "tables").ParquetFile(random_access(file))
         metadata, schema = opened.metadata, opened.schema_arrow
         for number in range(metadata.num_row_groups):
@@ -101,11 +101,10 @@ class Footer:
 
     def _codecs(self, leaf: int) -> bytes | None:
         if leaf not in self.codecs:
-            size, file = self.file.seek(0, 2), again(self.file) if is_remote(self.file) else self.file
-            length = _length(file)
-            file.seek(size - 8 - length)
-            path = self.metadata.schema.column(leaf).path
-            self.codecs[leaf] = codecs_of(file.read(length), path, self.metadata.num_row_groups)
+            file = ByPosition(self.file)  # several threads may come here
+            length, path = _length(file), self.metadata.schema.column(leaf).path
+            footer = file.read(file.size - 8 - length, length)
+            self.codecs[leaf] = codecs_of(footer, path, self.metadata.num_row_groups)
         return self.codecs[leaf]
 
     def leaf(self, name: str) -> int | None:
@@ -249,11 +248,10 @@ def _leaves(kind: Any) -> int:
     return sum(_leaves(kind.field(number).type) for number in range(kind.num_fields)) or 1
 
 
-def _length(file: BinaryIO) -> int:
+def _length(file: ByPosition) -> int:
     """How many bytes the footer takes."""
-    size = file.seek(0, 2)
-    file.seek(max(0, size - 8))
-    end = file.read(8)
+    size = file.size
+    end = file.read(max(0, size - 8), 8)
     if end[4:] == b"PARE":
         raise InvalidInput("is a Parquet file that is encrypted as a whole, and keys cannot be given here: decrypt it")
     if len(end) < 8 or end[4:] != b"PAR1":

@@ -5,14 +5,13 @@ A footer says how large a column is, and pages say it again, each in its head. T
 a struct in Thrift's compact protocol, of which only a few fields are read.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.machine.extras import required
-from warpfold.kernels.places.file import again, is_remote
+from warpfold.kernels.places.file import ByPosition
 
 MOST_PAGE_BYTES = 1 << 28
 """The most bytes that a page becomes."""
@@ -53,7 +52,7 @@ class ColumnPages:
     """The pages of stored columns of a file."""
 
     def __init__(self, file: BinaryIO, metadata: Any) -> None:
-        self._file = again(file) if is_remote(file) else file
+        self._file = ByPosition(file)
         self._metadata = metadata
 
     def check(self, group: int, leaf: int, codec: int | None) -> None:
@@ -111,12 +110,7 @@ class ColumnPages:
         return None
 
     def _read(self, at: int, length: int) -> bytes:
-        if at < 0:
-            return b""
-        if not is_remote(self._file):
-            return os.pread(self._file.fileno(), length, at)
-        self._file.seek(at)
-        return bytes(self._file.read(length))
+        return b"" if at < 0 else self._file.read(at, length)
 
 
 def codecs_of(footer: bytes, path: str, groups: int) -> bytes | None:

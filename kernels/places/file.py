@@ -150,3 +150,24 @@ def again(file: BinaryIO) -> Any:
     """The object that `file` is, to be read beside it."""
     assert isinstance(file, RemoteFile)
     return file.again()
+
+
+class ByPosition:
+    """The bytes of a file where they lie. Several threads may read one file so, each by a reader of its own: the place
+    of the file itself, which they share, stays where it is."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = again(file) if is_remote(file) else file
+
+    @property
+    def size(self) -> int:
+        """The size of the file in bytes."""
+        remote = is_remote(self._file)
+        return int(self._file.seek(0, io.SEEK_END)) if remote else os.fstat(self._file.fileno()).st_size
+
+    def read(self, at: int, length: int) -> bytes:
+        """So many bytes from byte `at` on; fewer where the file ends before."""
+        if not is_remote(self._file):
+            return os.pread(self._file.fileno(), length, at)
+        self._file.seek(at)
+        return bytes(self._file.read(length))

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from warpfold.contract.sources.files import FilesSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.sources.chained import ChainedSource, files_read
-from warpfold.kernels.sources.sequential import Elements, FileCount
+from warpfold.kernels.sources.sequential import Elements, FileCount, SequentialSource
 
 FILES: TypeAdapter[FilesSource] = TypeAdapter(FilesSource)
 
@@ -74,6 +75,31 @@ def test_each_file_has_its_elements_and_its_nulls(data_root: Path) -> None:
     source = opened(data_root, uploads=tables(data_root), column="x")
     assert CpuBackend().reduce(source, "var", ddof=0).count == 3
     assert files_read([source]) == counts, "read twice, and counted once"
+
+
+def test_row_groups_of_several_files_are_decoded_side_by_side(data_root: Path) -> None:
+    """Threads have the bits, the counts and the faults of a reading of one file after another."""
+    numbers = np.random.default_rng(38).standard_normal(3000) * 1e9
+    for at in range(3):
+        part: list[float | None] = numbers[at * 1000 : at * 1000 + 1000].tolist()
+        part[7 * at] = None
+        pyarrow.parquet.write_table(pyarrow.table({"x": part}), data_root / f"{at}.parquet", row_group_size=90_000)
+    begun: list[int | None] = []
+    for sections in (True, False):
+        source = opened(data_root, glob="*.parquet", column="x")
+        assert isinstance(source, SequentialSource)
+        assert source.sections is not None
+        begun = begun or [section.start for section in source.sections()]
+        source = opened(data_root, glob="*.parquet", column="x")
+        assert isinstance(source, SequentialSource)
+        made = CpuBackend().reduce(source if sections else replace(source, sections=None), "argmax")
+        whole = [None if at % 1000 == at // 1000 * 7 else each for at, each in enumerate(numbers.tolist())]
+        values = [each for each in whole if each is not None]
+        assert (made.value, made.count) == (values.index(max(values)), 2997)
+        assert files_read([source]) == [FileCount(f"{at}.parquet", 999, 1) for at in range(3)]
+    assert begun == [0, 999, 1998], "places count through all files"
+    with pytest.raises(InvalidInput, match=r"'1\.parquet' holds a null in 'x', at index 7"):
+        CpuBackend().reduce(opened(data_root, paths=["1.parquet"] * 2, column="x", null_policy="raise"), "sum")
 
 
 def test_groups_are_those_of_one_table(data_root: Path) -> None:

@@ -33,6 +33,17 @@ def rows_of(path: Path, columns: Sequence[str], condition: Condition | None = No
         return [row for batch in open_frame(file, condition, TextOptions()).make(columns) for row in batch.to_pylist()]
 
 
+def test_threads_that_decode_one_file_do_not_move_its_place(data_root: Path) -> None:
+    """They share it: a thread that read from there would get the bytes that another one has asked for."""
+    pq.write_table(pa.table({"x": [1.5, 2.5]}), data_root / "x.parquet", compression="zstd")
+    with (data_root / "x.parquet").open("rb") as file:
+        footer = Footer.of(file)
+        file.seek(3)
+        assert footer.rows_at_a_time([0], ["x"], 100) == 100
+        assert footer.codecs
+        assert file.tell() == 3
+
+
 # Nulls
 
 
