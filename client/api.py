@@ -290,14 +290,18 @@ class Client(Connection, HandlesTables):
 
         return self._do(merge_states(states, op, dtype))
 
-    def upload(self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False) -> Dataset:
+    def upload(
+        self, data: object, name: str = "", *, dtype: str | None = None, rehash: bool = False,
+        show_progress: bool | None = None,
+    ) -> Dataset:  # fmt: skip
         """Have the service keep an array, or as a Path a file, for `dataset` sources.
 
         A file that was sent before is recognised by its path, size, inode and times without being read; `rehash` reads
-        it. An upload that was cut goes on where it stood, in another process too. Raises WarpfoldError if a file
-        changes while it is sent.
+        it. An upload that was cut goes on where it stood, in another process too. A terminal shows a progress bar.
+        Raises WarpfoldError if a file changes while it is sent.
         """
-        return self._do(uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name))
+        steps = uploads.upload(uploads.content_of(data, dtype, rehash=rehash), name)
+        return self._do(shown(show_progress, lambda _: steps))
 
     def inspect(self, source: str | Mapping[str, Any], *, timeout_s: float = 10.0) -> inspections.Inspection:
         """The contents of a file of the server's, or of a source as a spec has it: names, dtypes, shapes."""

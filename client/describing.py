@@ -8,6 +8,7 @@ import numpy as np
 from warpfold.client import groupby, jobs, sources
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable
+from warpfold.client.jobs import Follow
 from warpfold.client.sources import ManyFiles
 from warpfold.client.table_options import OF_TABLES
 from warpfold.contract.described import Cell, described, describing
@@ -15,8 +16,15 @@ from warpfold.contract.described import Cell, described, describing
 _SIZE = "size"
 
 
-def describe(data: Any, columns: Sequence[str] | None, q: Sequence[float], options: Mapping[str, Any]) -> Steps[Any]:
-    """A frame with a row for each column, of the library of `data`. Raises as `Client.describe`."""
+def describe(
+    data: Any,
+    columns: Sequence[str] | None,
+    q: Sequence[float],
+    options: Mapping[str, Any],
+    follow: Follow | None = None,
+) -> Steps[Any]:
+    """A frame with a row for each column, of the library of `data`; `follow` is called with each state of the job.
+    Raises as `Client.describe`."""
     data = ManyFiles.among(data) or data
     of_file = {name: options[name] for name in sorted(OF_TABLES) if options.get(name) is not None}
     if not sources.is_file(data):
@@ -27,21 +35,21 @@ def describe(data: Any, columns: Sequence[str] | None, q: Sequence[float], optio
     asked = list(dict.fromkeys(str(each["column"]) for each in aggregations))
     made = groupby.spec_of([], aggregations, {"nan_policy": "omit", **options})
     made["source"] = yield from groupby.source_of(data, asked, options, made)
-    result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)))))
+    result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)), None, follow)))
     assert isinstance(result, GroupTable), "the job is a group-by"
     return groupby.frame_of(_table(*described(result.columns, result.rows)), groupby.library_of(data))
 
 
-def sizes(data: object, by: Sequence[str], options: Mapping[str, Any]) -> Steps[Any]:
-    """Hand in a group-by for the numbers of rows. A frame is sent with a column that has no null beside its keys.
-    Raises ValueError for a file of more groups than a result holds."""
+def sizes(data: object, by: Sequence[str], options: Mapping[str, Any], follow: Follow | None = None) -> Steps[Any]:
+    """Hand in a group-by for the numbers of rows, and wait as `groupby.reduced`. A frame is sent with a column that has
+    no null beside its keys. Raises ValueError for a file of more groups than a result holds."""
     import pyarrow
 
     if not sources.is_file(data):
         table = groupby.table_of(data, by)
         rows = pyarrow.array(np.ones(table.num_rows, np.bool_))
         counted = yield from groupby.reduced(
-            table.append_column(_SIZE, rows), by, [{"column": _SIZE, "op": "count", "name": _SIZE}], options
+            table.append_column(_SIZE, rows), by, [{"column": _SIZE, "op": "count", "name": _SIZE}], options, follow
         )
         return groupby.frame_of(counted, groupby.library_of(data))
     numbers = [
@@ -51,7 +59,7 @@ def sizes(data: object, by: Sequence[str], options: Mapping[str, Any]) -> Steps[
         raise ValueError("a file without a column of numbers beside its keys has no sizes so far: read it as a frame")
     made = groupby.spec_of(by, [{"column": numbers[0], "op": "count", "name": _SIZE}], options)
     made["source"] = yield from groupby.source_of(data, [*by, numbers[0]], options, made)
-    result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)))))
+    result = jobs.result_of((yield from jobs.wait((yield from jobs.submit(made, None)), None, follow)))
     assert isinstance(result, GroupTable), "the job is a group-by"
     if result.sizes is None:
         raise ValueError("a result with so many groups has no sizes: read the file as a frame")

@@ -14,7 +14,9 @@ from warpfold.client import artefacts, jobs, sources
 from warpfold.client.exchange import Steps
 from warpfold.client.group_table import GroupTable, polars_of
 from warpfold.client.groups import parameters_in
+from warpfold.client.jobs import Follow
 from warpfold.client.models import Job
+from warpfold.client.progress import shown
 from warpfold.client.sources import ManyFiles
 from warpfold.client.table_options import OF_TABLES, TableOptions
 from warpfold.kernels.machine.extras import install
@@ -45,12 +47,17 @@ class GroupByOptions(TableOptions, total=False):
     timeout_s: float
     priority: "Priority"
     tags: Mapping[str, str]
+    show_progress: bool | None
+
+
+_OF_THE_CLIENT = ("show_progress",)
 
 
 class GroupBy:
     """The groups of the rows of a frame. Each method hands in one job and waits for it, and gives a frame with the keys
-    and the values as columns: of pandas or Polars, whichever came in, and of pyarrow otherwise. Raises JobFailed,
-    KeyError for a column that is not there, and ImportError without pyarrow."""
+    and the values as columns: of pandas or Polars, whichever came in, and of pyarrow otherwise. A terminal shows a
+    progress bar, unless `show_progress` of the options is false. Raises JobFailed, KeyError for a column that is not
+    there, and ImportError without pyarrow."""
 
     def __init__(self, do: Callable[[Steps[Any]], Any], data: object, by: Ops, options: GroupByOptions) -> None:
         self._do = do
@@ -129,7 +136,7 @@ class GroupBy:
         """How many rows each group has, in a column called size."""
         from warpfold.client.describing import sizes
 
-        return self._do(sizes(self._data, self._by, self._options))
+        return self._shown(lambda follow: sizes(self._data, self._by, self._options, follow))
 
     def describe(self, *columns: str, q: Sequence[float] = (0.25, 0.5, 0.75)) -> Any:
         """How many elements there are that are no nulls, and without NaNs their mean, std, skew and kurtosis of a
@@ -141,7 +148,7 @@ class GroupBy:
         counts = [{"op": "count", "column": name} for name in dict.fromkeys(each["column"] for each in asked)]
         named = [*counts, *(each for each in asked if each["op"] != "count_nonzero")]
         aggregations = [{**each, "name": f"{each['column']}_{each['op']}"} for each in named]
-        return self._do(reduced(self._data, self._by, aggregations, {"nan_policy": "omit", **self._options}))
+        return self._reduced(aggregations, {"nan_policy": "omit", **self._options})
 
     def _made_of(self, op: str, columns: Sequence[str], **parameters: Any) -> Any:
         chosen = columns or self._numbers(kinds_of(self._data, self._options))
@@ -160,7 +167,13 @@ class GroupBy:
         aggregations = [
             {"column": column, "op": op, "name": name, **parameters_of(op, parameters)} for column, op, name in asked
         ]
-        return self._do(reduced(self._data, self._by, aggregations, self._options))
+        return self._reduced(aggregations, self._options)
+
+    def _reduced(self, aggregations: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> Any:
+        return self._shown(lambda follow: reduced(self._data, self._by, aggregations, options, follow))
+
+    def _shown(self, steps_of: Callable[[Follow | None], Steps[Any]]) -> Any:
+        return self._do(shown(self._options.get("show_progress"), steps_of))
 
 
 def parameters_of(op: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,9 +186,9 @@ def parameters_of(op: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**taken, "ddof": chosen["ddof"]} if row.ddof and chosen.get("ddof") else taken
 
 
-def groups_of_job(job: Job) -> Steps[Any]:
+def groups_of_job(job: Job, follow: Follow | None = None) -> Steps[Any]:
     """All groups of a group-by, once it has ended. Raises JobFailed, and TypeError for another kind."""
-    result = jobs.result_of((yield from jobs.wait(job)))
+    result = jobs.result_of((yield from jobs.wait(job, None, follow)))
     if not isinstance(result, GroupTable):
         raise TypeError(f"job {job.id} is of kind {job.kind}, and makes no groups")
     return (yield from artefacts.groups_of(result))
@@ -286,7 +299,11 @@ def frame_of(table: Any, library: str) -> Any:
 
 def spec_of(by: Sequence[str], aggregations: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> dict[str, Any]:
     """A spec that lacks its source."""
-    rest = {name: value for name, value in options.items() if value is not None and name not in OF_TABLES}
+    rest = {
+        name: value
+        for name, value in options.items()
+        if value is not None and name not in (*OF_TABLES, *_OF_THE_CLIENT)
+    }
     return {"kind": "groupby", "by": list(by), "aggregations": [dict(asked) for asked in aggregations], **rest}
 
 
@@ -323,10 +340,11 @@ def reduced(
     by: Sequence[str],
     aggregations: Sequence[Mapping[str, Any]],
     options: Mapping[str, Any],
+    follow: Follow | None = None,
 ) -> Steps[Any]:
-    """Hand in a group-by, wait for it, and fetch its table."""
+    """Hand in a group-by, wait for it, `follow` being called with each state, and fetch its table."""
     columns = [*by, *(str(asked["column"]) for asked in aggregations)]
     made = spec_of(by, aggregations, options)
     made["source"] = yield from source_of(data, columns, options, made)
     job = yield from jobs.submit(made, None)
-    return frame_of((yield from groups_of_job(job)), library_of(data))
+    return frame_of((yield from groups_of_job(job, follow)), library_of(data))

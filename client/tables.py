@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from warpfold.client.exchange import Steps
 from warpfold.client.models import Job
+from warpfold.client.progress import shown
 
 if TYPE_CHECKING:
     from warpfold.client.groupby import GroupBy, GroupByOptions, Ops
@@ -48,7 +49,16 @@ class HandlesTables(ABC):
         left out, and are refused where they are named."""
         from warpfold.client.describing import describe
 
-        return self._do(describe(data, columns, q, options))
+        shows = options.get("show_progress")
+        return self._do(shown(shows, lambda follow: describe(data, columns, q, options, follow)))
+
+    def source(self, data: object, *, rehash: bool = False, show_progress: bool | None = None) -> Any:
+        """The `source` of a spec for an array, or for files that are given as Paths or URLs, of which those of this
+        machine are uploaded. Several files are one table, or one array. A terminal shows a progress bar."""
+        from warpfold.client.sources import ManyFiles, source
+
+        steps = source(ManyFiles.among(data) or data, rehash=rehash)
+        return self._do(shown(show_progress, lambda _: steps))
 
     def groups(self, job: Job) -> Any:
         """All groups of a group-by, waiting for it, as a table of pyarrow. Raises JobFailed, and TypeError for another

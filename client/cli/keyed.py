@@ -102,8 +102,7 @@ def reduce_by(context: typer.Context, files: Sequence[Path | str], asked: GroupB
             else:
                 check_table(table.here, made, asked.of_file, table.called)
         client = opened.enter_context(service(context))
-        ids = [client.upload(path, path.name[-128:], rehash=how.rehash).id for path in table.here]
-        _ask(client, asked.spec({**table.of_uploads(ids), **asked.of_file}), how)
+        _ask(client, asked.spec({**client.source(table, rehash=how.rehash), **asked.of_file}), how)
 
 
 def _listed(names: str | None) -> list[str]:

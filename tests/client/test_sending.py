@@ -84,3 +84,30 @@ def test_a_reduction_shows_its_files_on_a_terminal(
     np.save(paths[0], generator.random(3))
     client.reduce([*paths], as_one=True, show_progress=True)
     assert "file 1 of 2" in capsys.readouterr().err
+
+
+def test_uploads_of_tables_and_of_single_files_are_shown_as_those_of_arrays(
+    client: Client, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rich.console.Console", lambda stderr: Console(file=sys.stderr, force_terminal=True, width=200))
+    paths = [tmp_path / "a.csv", tmp_path / "b.csv"]
+
+    def write() -> None:
+        for path in paths:
+            path.write_text(f"k,x\na,{np.random.default_rng().random()}\n")
+
+    write()
+    sums = client.groupby([*paths], "k", show_progress=True).sum("x")
+    shown = capsys.readouterr().err
+    assert sums.num_rows == 1
+    assert "file 2 of 2" in shown
+    assert "groupby" in shown, "the job is followed, too"
+    write()
+    source = client.source([*paths], show_progress=True)
+    assert [each["name"] for each in source["uploads"]] == [*map(str, paths)]
+    assert "file 2 of 2" in capsys.readouterr().err
+    write()
+    client.upload(paths[0], show_progress=True)
+    assert "a.csv" in capsys.readouterr().err
+    client.groupby([*paths], "k", show_progress=False).sum("x")
+    assert not capsys.readouterr().err
