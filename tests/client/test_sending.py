@@ -100,7 +100,7 @@ def test_uploads_of_tables_and_of_single_files_are_shown_as_those_of_arrays(
     sums = client.groupby([*paths], "k", show_progress=True).sum("x")
     shown = capsys.readouterr().err
     assert sums.num_rows == 1
-    assert "file 2 of 2" in shown
+    assert "file 1 of 2" in shown
     assert "groupby" in shown, "the job is followed, too"
     write()
     source = client.source([*paths], show_progress=True)
