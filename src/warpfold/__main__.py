@@ -15,6 +15,10 @@ COMMANDS = {
         "warpfold.worker.serve",
         "Start the whole service on this machine: servers, api, dispatcher, one worker per slot.",
     ),
+    "backup": (
+        "warpfold.worker.serve.backup",
+        "Save the database and the files of a service with embedded servers, while it runs.",
+    ),
     "restore": (
         "warpfold.worker.serve.restore",
         "Bring a backup back into the embedded servers of a folder.",

@@ -20,9 +20,7 @@ from tests.support.servers import folder
 from tests.support.waiting import until
 from warpfold.client.api import Client
 from warpfold.client.demo.service import READY
-from warpfold.worker.embedded import EmbeddedPostgres
 
-BACKUP = Path(__file__).parents[2] / "deploy" / "backup.sh"
 SUM = {"kind": "reduce", "source": {"type": "values", "values": [1e8, 1, -1e8], "dtype": "float32"}}
 
 
@@ -161,14 +159,15 @@ def test_a_backup_comes_back_into_another_folder(shared: Serve, tmp_path: Path) 
     with shared.client() as client:
         ended = client.wait(client.submit(SUM))
         dataset = client.upload(np.array([1e16, 1.0, -1e16]))
-    programs = EmbeddedPostgres(shared.data_dir / "postgres").program("pg_dump").parent
-    environment = {**os.environ, "PG_BIN": str(programs), "WARPFOLD_DATA_DIR": str(shared.data_dir)}
-    made = subprocess.run([BACKUP, tmp_path], env=environment, check=True, capture_output=True, text=True)
+    saving = [sys.executable, "-m", "warpfold", "backup", str(tmp_path), "--data-dir", str(shared.data_dir)]
+    made = subprocess.run(saving, check=True, capture_output=True, text=True).stdout
+    (saved,) = tmp_path.iterdir()
+    assert f"`warpfold restore {saved}` brings them back" in made
     with folder() as root:
         other = root / "warpfold"
         (other / "postgres").mkdir(parents=True)
         (other / "token").write_text("wf_of_another_service")
-        words = ("restore", made.stdout.strip(), "--data-dir", str(other), "--replace")
+        words = ("restore", str(saved), "--data-dir", str(other), "--replace")
         done = subprocess.run([sys.executable, "-m", "warpfold", *words], capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert "the database of before is in" in done.stdout

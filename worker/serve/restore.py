@@ -1,4 +1,5 @@
-"""The command `warpfold restore`: brings a backup of `deploy/backup.sh` back into the embedded servers of a folder."""
+"""The command `warpfold restore`: brings a backup of `warpfold backup`, or of `deploy/backup.sh`, back into the
+embedded servers of a folder."""
 
 import shutil
 import subprocess
@@ -18,16 +19,15 @@ from warpfold.app.config import Settings, load_settings
 from warpfold.app.db import BlockingDatabase
 from warpfold.worker.embedded.postgres import EmbeddedPostgres
 from warpfold.worker.embedded.server import ServerMissing
+from warpfold.worker.serve.backup import DUMP
 from warpfold.worker.serve.bootstrap import LOCK_FILE, TOKEN_FILE, prepare_data_dir, prepare_database
-
-DUMP = "database.dump"
 
 cli = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
 
 @cli.command()
 def restore(
-    backup: Annotated[Path, typer.Argument(help="A folder that deploy/backup.sh made.", show_default=False)],
+    backup: Annotated[Path, typer.Argument(help="A folder that a backup is.", show_default=False)],
     data_dir: Annotated[
         Path | None,
         typer.Option(help="The folder of the service to restore.", show_default="WARPFOLD_DATA_DIR or .warpfold"),
