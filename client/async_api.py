@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 from warpfold.client.api import Client
 from warpfold.client.async_connection import AsyncConnection
-from warpfold.client.awaited import awaited
 from warpfold.client.errors import JobFailed, WarpfoldError
+from warpfold.client.exchange import awaited
 from warpfold.client.later import live_batches
 from warpfold.client.live_jobs import AsyncLiveJob
 from warpfold.client.tables import HandlesTables

@@ -1,20 +1,29 @@
 """The common part of the synchronous and the asynchronous client: requests as values, and conversations. A conversation
 (`Steps`) is a generator that yields requests and is sent their answers. It does no I/O, so that either client can run
 it.
+
+The methods of both clients are the same functions: each hands a conversation to its client, and returns what the client
+gives, which is a coroutine of an `AsyncClient`.
 """
 
 import json
 import ssl
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from types import MappingProxyType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from pydantic import BaseModel
 
 from warpfold.client.errors import FieldError, Refused, Unreachable
 from warpfold.client.http import httpx
 
+if TYPE_CHECKING:
+    from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
+    from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
+
+P = ParamSpec("P")
 T = TypeVar("T")
 U = TypeVar("U")
 M = TypeVar("M", bound=BaseModel)
@@ -199,6 +208,47 @@ def pages(path: str, model: type[M], wanted: Parameters, *, limit: int, page: in
         if cursor is None:
             break
     return listed
+
+
+# What is live asks the client that gave it.
+
+
+@overload
+def awaited(
+    method: "Callable[Concatenate[Any, P], LiveJob]",
+) -> "Callable[Concatenate[Any, P], Coroutine[Any, Any, AsyncLiveJob]]": ...
+
+
+@overload
+def awaited(
+    method: "Callable[Concatenate[Any, P], list[LiveJob]]",
+) -> "Callable[Concatenate[Any, P], Coroutine[Any, Any, list[AsyncLiveJob]]]": ...
+
+
+@overload
+def awaited(
+    method: "Callable[Concatenate[Any, P], LiveBatch]",
+) -> "Callable[Concatenate[Any, P], Coroutine[Any, Any, AsyncLiveBatch]]": ...
+
+
+@overload
+def awaited(
+    method: "Callable[Concatenate[Any, P], list[LiveBatch]]",
+) -> "Callable[Concatenate[Any, P], Coroutine[Any, Any, list[AsyncLiveBatch]]]": ...
+
+
+@overload
+def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]: ...
+
+
+def awaited(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method whose answer is awaited, with the same arguments and errors."""
+
+    @wraps(method)
+    async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return await method(self, *args, **kwargs)
+
+    return call
 
 
 async def _pieces(content: Content) -> AsyncIterator[bytes]:

@@ -5,8 +5,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from pydantic import PrivateAttr
 
 from warpfold.client import batches
-from warpfold.client.awaited import awaited
-from warpfold.client.exchange import Steps, mapped
+from warpfold.client.exchange import Steps, awaited, mapped
 from warpfold.client.job_results import Result
 from warpfold.client.progress import shown
 

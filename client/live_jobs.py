@@ -7,8 +7,7 @@ from pydantic import PrivateAttr
 
 from warpfold.client import artefacts, jobs
 from warpfold.client.artefacts import Format
-from warpfold.client.awaited import awaited
-from warpfold.client.exchange import Steps, mapped
+from warpfold.client.exchange import Steps, awaited, mapped
 from warpfold.client.job_results import Result
 from warpfold.client.models import Job
 from warpfold.client.progress import shown

@@ -14,19 +14,7 @@ from warpfold.client.cli.keyed import print_table
 from warpfold.client.cli.opening import name_faults, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, service, wait_for
-from warpfold.client.cli.text_options import (
-    Comment,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Header,
-    NullWords,
-    Quote,
-    Sheet,
-    Thousands,
-    Words,
-    text_of,
-)
+from warpfold.client.cli.text_options import with_text_options
 from warpfold.client.files_here import schema_of
 from warpfold.client.group_table import GroupTable
 from warpfold.client.jobs import result_of
@@ -51,6 +39,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Jobs", epilog=_EXAMPLES)(describe)
 
 
+@with_text_options
 def describe(
     context: typer.Context,
     file: Annotated[
@@ -60,16 +49,7 @@ def describe(
     column: Annotated[str | None, typer.Option(metavar="COLUMNS", help="These columns, not all of numbers.")] = None,
     q: Annotated[str | None, typer.Option("--q", metavar="Q", help="The quantiles: 0.25,0.5,0.75.")] = None,
     rows: Annotated[str | None, typer.Option("--filter", help="Which rows, as JSON.")] = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    comment: Comment = None,
-    header: Header = None,
-    null_words: NullWords = None,
-    words: Words = None,
-    sheet: Sheet = None,
+    text: dict[str, Any],
     locally: Annotated[bool, typer.Option("--local", help="Compute on this machine, without a service.")] = False,
     rehash: Rehash = False,
     timeout: Timeout = None,
@@ -79,7 +59,7 @@ def describe(
 
     Every value is exact or rounded once. A line has a column; NaNs are left out of its values.
     """
-    of_file = options_of({"filter": rows, **text_of(locals())})
+    of_file = options_of({"filter": rows, **text})
     asked = numbers_from(q, "--q")
     quantiles = QUARTILES if asked is None else tuple(asked) if isinstance(asked, list) else (asked,)
     with seekable(Path(file), "FILE") as path:

@@ -13,19 +13,7 @@ from warpfold.client.cli.files import is_pattern, matching, seekable
 from warpfold.client.cli.opening import faults, folder_at, options_of
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import service
-from warpfold.client.cli.text_options import (
-    Comment,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Header,
-    NullWords,
-    Quote,
-    Sheet,
-    Thousands,
-    Words,
-    text_of,
-)
+from warpfold.client.cli.text_options import with_text_options
 from warpfold.contract.content_view import ContentView
 from warpfold.contract.text_fields import TextFields
 from warpfold.kernels.formats.contents import contents_of, contents_of_folder, sheets_of
@@ -51,6 +39,7 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel="Jobs", epilog=_EXAMPLES)(inspect)
 
 
+@with_text_options
 def inspect(
     context: typer.Context,
     file: Annotated[
@@ -63,23 +52,14 @@ def inspect(
             "--server", help="FILE is the server's, as a URL always is: a path, a pattern, or the id of an upload."
         ),
     ] = False,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    comment: Comment = None,
-    header: Header = None,
-    null_words: NullWords = None,
-    words: Words = None,
-    sheet: Sheet = None,
+    text: dict[str, Any],
     as_json: Json = False,
 ) -> None:
     """Show the arrays or the columns in a file: dtypes, shapes, and what its metadata know of nulls, chunks, and sizes.
 
     Nothing is uploaded. Of several files that a pattern matches, the first is shown.
     """
-    of_text = options_of(text_of(locals()))
+    of_text = options_of(text)
     if on_server or is_url(file):
         with service(context) as client:
             inspection = client.inspect(_source(file, of_text))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,19 +14,7 @@ from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.files import DASH, Rehash, matching, one_array
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import Timeout, check_ended_well, service, wait_for
-from warpfold.client.cli.text_options import (
-    Comment,
-    Decimal,
-    Delimiter,
-    Encoding,
-    Header,
-    NullWords,
-    Quote,
-    Sheet,
-    Thousands,
-    Words,
-    text_of,
-)
+from warpfold.client.cli.text_options import with_text_options
 
 if TYPE_CHECKING:
     from warpfold.client.cli.arrays import ArrayRequest
@@ -109,6 +97,7 @@ def complete_op(incomplete: str) -> list[tuple[str, str]]:
     return [(name, summary) for name, summary in known if name.startswith(incomplete)]
 
 
+@with_text_options
 def reduce(
     context: typer.Context,
     files: Files,
@@ -158,16 +147,7 @@ def reduce(
     stored: Annotated[bool, typer.Option("--stored", help="Elements as stored, without attributes.")] = False,
     missing_chunks: Annotated[str | None, typer.Option(help="Chunks not in the file: fill or raise.")] = None,
     null_policy: Annotated[str | None, typer.Option(help="omit, raise or propagate.")] = None,
-    delimiter: Delimiter = None,
-    quote: Quote = None,
-    decimal: Decimal = None,
-    thousands: Thousands = None,
-    encoding: Encoding = None,
-    comment: Comment = None,
-    header: Header = None,
-    null_words: NullWords = None,
-    words: Words = None,
-    sheet: Sheet = None,
+    text: dict[str, Any],
     fingerprint: Annotated[bool, typer.Option("--fingerprint", help="Tell the SHA-256 of the input, too.")] = False,
     to: Output = None,
     timeout: Timeout = None,
@@ -183,7 +163,6 @@ def reduce(
     and the name of its file. With --as-one they have one value together. Several ops or columns (--op sum,max) make a
     line of values in one pass.
     """
-    text = text_of(locals())
     from warpfold.client.cli.arrays import ArrayRequest  # NumPy and more, for which help does not wait
     from warpfold.client.cli.groups import WindowOptions, check_file, fields_from, numbers_from
     from warpfold.client.cli.opening import check_dtype, check_op, options_of

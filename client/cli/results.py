@@ -3,7 +3,7 @@
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import JobId, find, service
 from warpfold.client.jobs import result_of
 from warpfold.client.live_jobs import LiveJob
-from warpfold.client.results import Picture, Results, with_pictures
+from warpfold.client.results import Filter, Picture, Results, with_pictures
 
 _PANEL = "Results"
 _REPORTS = {"md": "text/markdown", "html": "text/html", "json": "application/json"}
@@ -129,27 +129,8 @@ def results(
     as_json: Json = False,
 ) -> None:
     """List measurements across jobs, newest first."""
+    wanted = {name: value for name, value in locals().items() if name in Filter.__annotations__}
     how = _format_of(how, to, as_json=as_json)
-    wanted: dict[str, Any] = {
-        "kind": kind,
-        "op": op,
-        "dtype": dtype,
-        "strategy": strategy,
-        "backend": backend,
-        "device": device,
-        "host": host,
-        "cache": cache,
-        "outcome": outcome,
-        "flag": flag,
-        "n_min": n_min,
-        "n_max": n_max,
-        "rows": rows,
-        "columns": columns,
-        "axis": axis,
-        "segments": segments,
-        "groups": groups,
-        "key_order": key_order,
-    }
     with service(context) as client:
         if job is not None:
             wanted["job_id"] = find(client, job).id
