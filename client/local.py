@@ -216,14 +216,15 @@ def grouping_of(fields: Mapping[str, Any]) -> Layout | None:
     lines = _lines_of(fields)
     if "window" not in fields:
         return lines
+    from warpfold.contract.faults import first_fault
     from warpfold.contract.windows import WindowSpec
 
     try:
         return WindowSpec.model_validate(fields["window"]).within(lines)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        field = ".".join(map(str, ("window", *first["loc"])))
-        raise InvalidInput(f"{field}: {first['msg']}", field) from None
+        fault = first_fault(error)
+        field = f"window.{fault.field}" if fault.field else "window"
+        raise InvalidInput(f"{field}: {fault}", field) from None
 
 
 def _lines_of(fields: Mapping[str, Any]) -> Grouping | None:

@@ -109,8 +109,8 @@ def find_target(url: str | None = None, token: str | None = None, where: Surroun
             return Target(target.url, token or target.token, target.origin)
     if not url:
         raise NotConfigured(
-            f"no service is known: run `warpfold login URL`, set {URL} and {TOKEN}, or `warpfold serve`"
-            f"{_mistyped(where)}"
+            f"no service is known: run `warpfold login URL`, set {URL} and {TOKEN}, write `url` and `token` into "
+            f"warpfold.toml, or start one here by `warpfold serve`{_mistyped(where)}"
         )
     raise NotConfigured(f"no token for {url} is known: run `warpfold login {url}`, or set {TOKEN}{_mistyped(where)}")
 

@@ -10,6 +10,7 @@ from typing import Self
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from warpfold.contract.faults import first_fault
 from warpfold.contract.frozen import Frozen
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.places.place import STORES, WEB, Place, Places, split
@@ -133,8 +134,8 @@ def places_in(path: Path) -> Places:
     except OSError as error:
         raise ValueError(f"the file of places, or one that it names, cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise ValueError(f"the file of places: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
+        fault = first_fault(error)
+        raise ValueError(f"the file of places: {fault.field}: {fault}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, json.JSONDecodeError) as error:
         kind = "JSON" if path.suffix == ".json" else "TOML"
         line = getattr(error, "lineno", None)

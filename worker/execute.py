@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from warpfold.app.jobs.attempt import Lease, Success
+from warpfold.contract.faults import first_fault
 from warpfold.contract.folders import Folders
 from warpfold.contract.needs import DASK
 from warpfold.contract.provenance import DeviceView, Provenance
@@ -91,8 +92,7 @@ class Kernels:
         try:
             spec = stored_task(lease.spec)
         except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-            raise InvalidInput(f"this version cannot read the job's spec: {first['msg']}") from None
+            raise InvalidInput(f"this version cannot read the job's spec: {first_fault(error)}") from None
         if spec.timed:
             tell(Timed())
         attempt = Attempt(

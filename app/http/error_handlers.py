@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -16,39 +15,13 @@ from starlette.responses import Response
 from warpfold.app.db import DATABASE_LOST
 from warpfold.app.http.errors import ApiError, FieldProblem, Invalid, Unavailable, problem, problem_response
 from warpfold.app.http.middleware import REQUEST_ID, allowed
+from warpfold.contract.faults import in_words
 from warpfold.contract.jobs import KINDS, SPECS
 from warpfold.contract.sources import SOURCES, TAGGED_FIELDS, TAGGED_LIST
 from warpfold.contract.sources.row_filter import FILTER_TAGS
 from warpfold.kernels.errors import InvalidInput
 
 _MOST_ERRORS = 20
-
-_AN_OBJECT, _AN_ARRAY = "Input should be an object", "Input should be an array"
-_IN_WORDS_OF_JSON: Mapping[str, str] = MappingProxyType(
-    {
-        "union_tag_not_found": "Field required",
-        "union_tag_invalid": "Input should be one of {expected_tags}",
-        "model_type": _AN_OBJECT,
-        "model_attributes_type": _AN_OBJECT,
-        "dict_type": _AN_OBJECT,
-        "tuple_type": _AN_ARRAY,
-        "list_type": _AN_ARRAY,
-        "too_short": "Too few items: there must be at least {min_length}",
-        "too_long": "Too many items: there may be at most {max_length}",
-    }
-)
-"""Our message by Pydantic's type of error, where Pydantic's own speaks of Python or repeats all that was sent."""
-
-_IN_WORDS_OF_TEXT: Mapping[str, str] = MappingProxyType(
-    {
-        r"^[A-Za-z0-9_.-]{1,64}$": "Should be 1 to 64 letters of the English alphabet, digits, or the signs _ . -",
-        r"^[0-9a-f]{64}$": "Should be the id of an uploaded file, which has 64 hexadecimal digits",
-        r"^[0-9a-f]{32}$": "Should be the id of an upload, which has 32 hexadecimal digits",
-        r"^[^\x00]*$": "May hold no character with the number 0",
-        r"^[^\x00]+$": "Should hold a character, and none with the number 0",
-    }
-)
-"""Our message by the pattern that a text does not match."""
 
 
 def as_api_error(error: ValidationError | InvalidInput) -> ApiError:
@@ -88,15 +61,7 @@ def _field(error: Mapping[str, Any]) -> str:
 
 
 def _message(error: Mapping[str, Any]) -> str:
-    context = error.get("ctx", {})
-    cause = context.get("error")
-    if isinstance(cause, ValueError):
-        return str(cause)
-    if error["type"] == "extra_forbidden":
-        return f"There is no such field here{_near(error)}"
-    if error["type"] == "string_pattern_mismatch":
-        return _IN_WORDS_OF_TEXT.get(context["pattern"], str(error["msg"]))
-    return _IN_WORDS_OF_JSON.get(error["type"], "").format(**context) or str(error["msg"])
+    return in_words(error) + (_near(error) if error["type"] == "extra_forbidden" else "")
 
 
 def _near(error: Mapping[str, Any]) -> str:

@@ -77,7 +77,9 @@ class GroupByRequest:
         try:
             GroupbySpec.model_validate(made)
         except ValidationError as error:
-            raise typer.BadParameter(str(first_fault(error))) from None
+            fault = first_fault(error)
+            option = str(fault.field).replace("_", "-")
+            raise typer.BadParameter(str(fault), param_hint=f"--{option}" if option in self.fields else None) from None
         return made
 
 

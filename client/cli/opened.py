@@ -51,9 +51,9 @@ class Opened:
         return read_of(str(self.path), "", lambda: self.path.open("rb"), wanted.dimensions_in)
 
     @contextmanager
-    def sent(self, parameter: str) -> Iterator[Path]:
-        """The file to be uploaded. For a Zarr hierarchy it is an archive of the folder, which is removed after the
-        block. Raises BadParameter where the hierarchy lacks what an option names."""
+    def sent(self, parameter: str) -> Iterator[Path | ManyFiles]:
+        """The file to be uploaded. For a Zarr hierarchy it is an archive, which has the name of the folder and is
+        removed after the block. Raises BadParameter where the hierarchy lacks what an option names."""
         if not self.path.is_dir():
             yield self.path
             return
@@ -70,7 +70,7 @@ class Opened:
                     member = zipfile.ZipInfo(file.relative_to(self.path).as_posix())
                     with file.open("rb") as stored, archive.open(member, "w", force_zip64=True) as to:
                         shutil.copyfileobj(stored, to)
-            yield packed
+            yield ManyFiles([packed], [str(self.path)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,13 @@ class ArrayOfFiles:
         """The files for the client, which checks them. Of folders it gets archives, which are removed after the block.
         Raises BadParameter where the files are not one array."""
         with ExitStack() as opened, faults("", parameter):
-            sent = [
-                opened.enter_context(Opened(file, self.options).sent(parameter))
-                if isinstance(file, Path) and file.is_dir()
-                else file
-                for file in self.files
-            ]
+            sent = list[Path | str]()
+            for file in self.files:
+                if isinstance(file, Path) and file.is_dir():
+                    packed = opened.enter_context(Opened(file, self.options).sent(parameter))
+                    sent += packed.files if isinstance(packed, ManyFiles) else [packed]
+                else:
+                    sent.append(file)
             yield ManyFiles(sent, list(map(str, self.files)))
 
 

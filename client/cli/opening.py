@@ -38,13 +38,15 @@ def options_of(texts: Mapping[str, str | int | None]) -> dict[str, Any]:
         return options
     from pydantic import ValidationError
 
+    from warpfold.contract.faults import first_fault
     from warpfold.contract.sources.options import AnyOptions  # which imports what reads every format
 
     try:
         AnyOptions.model_validate(options)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        fault = first_fault(error)
+        option = f"--{str(fault.field or '').partition('.')[0].replace('_', '-')}"
+        raise typer.BadParameter(str(fault), param_hint=option) from None
     return options
 
 

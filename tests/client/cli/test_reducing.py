@@ -238,7 +238,10 @@ def test_a_zarr_hierarchy_and_an_hdf5_file_are_shown_and_reduced(shell: Shell) -
         assert (row["name"], row["dtype"], row["shape"]) == ("run/temp", "int32", [4])
         done = shell.run("reduce", name, "--array", "run/temp", "--select", '[{"start": 1}]', "--local")
         assert done.out == "9\n", done
-    assert shell.run("reduce", "x.zarr", "--array", "run/temp").out == "10\n"
+    job = json.loads(shell.run("reduce", "x.zarr", "--array", "run/temp", "--json").out)
+    assert (job["result"]["value"], job["spec"]["source"]["name"]) == (10, "x.zarr")
+    refused = shell.run("reduce", "x.zarr", "--array", "run/temp", "--axis", "3")
+    assert "FILE: x.zarr: there is no axis 3" in _joined(refused.err), "the folder is named, and no archive of it"
     (shell.folder / "empty").mkdir()
     refused = shell.run("reduce", "empty")
     assert (refused.code, "is a folder, but not a Zarr hierarchy" in _joined(refused.err)) == (2, True)
