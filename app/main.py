@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from warpfold.app import exact_states, health, sources
 from warpfold.app.admin import endpoints as administration
+from warpfold.app.admin import own_access
 from warpfold.app.artefacts import endpoints as artefacts
 from warpfold.app.auth.access import Access
 from warpfold.app.batches import endpoints as batches
@@ -31,12 +32,7 @@ from warpfold.app.http.guard import Guard
 from warpfold.app.http.heavy_answers import HeavyAnswers
 from warpfold.app.http.large_bodies import LargeBodies
 from warpfold.app.http.middleware import Methods, RequestIds, ResponseHeaders
-from warpfold.app.http.requests import (
-    BodyLimit,
-    known_parameters,
-    known_parameters_for_workers,
-    known_parameters_of_own_access,
-)
+from warpfold.app.http.requests import BodyLimit, known_parameters, known_parameters_for_workers
 from warpfold.app.inspection.inspections import Inspections
 from warpfold.app.jobs import endpoints as jobs
 from warpfold.app.metrics.metrics import Metrics, RequestTimes
@@ -145,6 +141,7 @@ def _include_routes(app: FastAPI) -> None:
         sources,
         catalogue,
         presets,
+        own_access,
         administration,
         webhooks,
         datasets,
@@ -153,7 +150,6 @@ def _include_routes(app: FastAPI) -> None:
     ):
         app.include_router(part.router, dependencies=[Depends(known_parameters)])
     app.include_router(datasets.for_workers, dependencies=[Depends(known_parameters_for_workers)])
-    app.include_router(administration.own_access, dependencies=[Depends(known_parameters_of_own_access)])
     app.include_router(health.router)
     app.include_router(_document())
 

@@ -3,15 +3,19 @@
 import asyncio
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from warpfold.client.beside import send_both_async
 from warpfold.client.connection import Retries
 from warpfold.client.errors import Refused
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
 from warpfold.client.http import httpx
+from warpfold.client.later import tokens
 from warpfold.client.settings import find_target
 from warpfold.client.upload_transport import async_transports
+
+if TYPE_CHECKING:
+    from warpfold.client.tokens import Tokens
 
 T = TypeVar("T")
 
@@ -42,6 +46,11 @@ class AsyncConnection:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
+
+    @property
+    def tokens(self) -> "Tokens":
+        """Access tokens: one's own, and for an admin everybody's; what its methods return is awaited."""
+        return tokens.Tokens(self._do)
 
     async def _do(self, steps: Steps[T]) -> T:
         """Hold a conversation."""

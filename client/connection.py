@@ -3,15 +3,19 @@ service restarts, is busy, or says "too many". `AsyncConnection` of `async_conne
 
 import time
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from warpfold.client.beside import send_both
 from warpfold.client.errors import Refused, Unreachable
 from warpfold.client.exchange import TIMEOUTS, Call, Interrupted, Receiver, Steps, certificates
 from warpfold.client.http import httpx
+from warpfold.client.later import tokens
 from warpfold.client.settings import find_target
 from warpfold.client.upload_transport import transports
 from warpfold.contract.backoff import Backoff
+
+if TYPE_CHECKING:
+    from warpfold.client.tokens import Tokens
 
 T = TypeVar("T")
 
@@ -44,6 +48,11 @@ class Connection:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
+
+    @property
+    def tokens(self) -> "Tokens":
+        """Access tokens: one's own, and for an admin everybody's."""
+        return tokens.Tokens(self._do)
 
     def _do(self, steps: Steps[T]) -> T:
         """Hold a conversation."""

@@ -16,6 +16,7 @@ __all__ = [
     "reductions",
     "results",
     "sharing",
+    "tokens",
     "uploads",
 ]
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         reductions,
         results,
         sharing,
+        tokens,
         uploads,
     )
 else:
@@ -54,4 +56,5 @@ else:
     reductions = Later("warpfold.client.reductions")
     results = Later("warpfold.client.results")
     sharing = Later("warpfold.client.sharing")
+    tokens = Later("warpfold.client.tokens")
     uploads = Later("warpfold.client.uploads")

@@ -16,7 +16,12 @@ from warpfold.client.http import httpx
 from warpfold.contract.settings_file import VARIABLE, settings_file
 
 URL, TOKEN, DATA_DIR = "WARPFOLD_URL", "WARPFOLD_TOKEN", "WARPFOLD_DATA_DIR"  # names of variables
-_URL_NOTE, _TOKEN_NOTE = "url", "token"  # files that `warpfold serve` keeps in its data folder
+_DATABASE = ("WARPFOLD_DATABASE_URL", "WARPFOLD_DATABASE_URL_FILE")
+_URL_NOTE, _TOKEN_NOTE, _DATABASE_NOTE = (
+    "url",
+    "token",
+    "database_url",
+)  # files that `warpfold serve` keeps in its data folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,12 @@ class Surroundings:
         """Where `warpfold serve` keeps its notes when it is started here."""
         named = self.environment.get(DATA_DIR) or self.in_file().get("data_dir", ".warpfold")
         return self.folder / Path(str(named)).expanduser()
+
+    @property
+    def names_database(self) -> bool:
+        """Whether a service has its database here: the settings name one, or `warpfold serve` noted one."""
+        named = any(self.environment.get(name) for name in _DATABASE) or self.in_file().get("database_url")
+        return bool(named) or (self.data_dir / _DATABASE_NOTE).is_file()
 
 
 def use_settings_file(path: str) -> None:

@@ -37,7 +37,7 @@ OWNER = "warpfold_migrate"
 RIGHTS: Mapping[str, Rights] = MappingProxyType(
     {
         # Users and their tokens. A worker, which runs the users' jobs, sees none of these.
-        "users": Rights(api=WRITE, dispatcher=READ, worker=NOTHING),
+        "users": Rights(api=WRITE, dispatcher="select, delete", worker=NOTHING),
         "tokens": Rights(api=WRITE, dispatcher=NOTHING, worker=NOTHING),
         "sessions": Rights(api=KEEP, dispatcher=NOTHING, worker=NOTHING),
         "quotas": Rights(api=KEEP, dispatcher=READ, worker=NOTHING),

@@ -16,6 +16,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app import census
+from warpfold.app.admin.removal import forget_removed
 from warpfold.app.artefacts import repository as artefacts
 from warpfold.app.artefacts.store import ArtefactStore
 from warpfold.app.batches import transitions as batches
@@ -71,6 +72,7 @@ class Housekeeping:
             _Duty(_SOON_S, self._take_census, share=_SHARE_OF_CENSUS),
             _Duty(_HOUR_S, self._remove_jobs),
             _Duty(_HOUR_S, self._remove_batches),
+            _Duty(_HOUR_S, self._forget_users),
             _Duty(_HOUR_S, self._remove_keys),
             _Duty(_HOUR_S, self._sweep_tags),
             _Duty(_HOUR_S, self._tidy_datasets),
@@ -132,6 +134,10 @@ class Housekeeping:
 
     def _remove_batches(self) -> bool:
         return self._database.run(batches.remove_old, self._older_than, _REMOVED) == _REMOVED
+
+    def _forget_users(self) -> bool:
+        self._database.run(forget_removed)
+        return False
 
     def _remove_keys(self) -> bool:
         return self._database.run(transitions.remove_old_keys, self._older_than, _REMOVED) == _REMOVED

@@ -1,16 +1,17 @@
-"""HTTP of the administration: users, tokens, quotas and workers, which only admins may change; and the caller's own
-tokens and sessions, which viewers may change, too."""
+"""HTTP of the administration: users, tokens, quotas and workers, which only admins may change."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Response
 
 from warpfold.app.admin import service
+from warpfold.app.admin.own_access import BothHold, TokenId
 from warpfold.app.admin.views import (
     LimitsView,
     NewToken,
     Quotas,
     QuotaView,
+    RemovalView,
     TokenRequest,
     Tokens,
     TokenView,
@@ -18,10 +19,9 @@ from warpfold.app.admin.views import (
     Users,
     UserView,
 )
-from warpfold.app.auth import access_tokens, sessions, users
-from warpfold.app.auth.access import presented
+from warpfold.app.auth import access_tokens, users
 from warpfold.app.auth.users import UserName
-from warpfold.app.http.bearer import Admin, Themselves, User
+from warpfold.app.http.bearer import Admin, User
 from warpfold.app.http.context import Using
 from warpfold.app.http.errors import (
     BadRequest,
@@ -30,14 +30,12 @@ from warpfold.app.http.errors import (
     Invalid,
     NotFound,
     TooLarge,
-    Unauthorized,
     UnsupportedMedia,
 )
 from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRoute
 
 router = APIRouter(prefix="/v1", tags=["administration"], route_class=JsonRoute)
-own_access = APIRouter(prefix="/v1/users/me", tags=["administration"])
 
 _BODY = (BadRequest, Forbidden, TooLarge, UnsupportedMedia, Invalid)
 _Worker = Annotated[str, Path(max_length=128, pattern=r"^[^\x00]+$", description="The id of a worker, as host:slot.")]
@@ -49,19 +47,35 @@ async def show_users(admin: Admin, context: Using) -> Users:
     return Users(items=[UserView.of(user) for user in await context.database.read(users.list_users)])
 
 
-@router.get("/users/me", summary="Show your user", responses=answers())
-async def show_me(user: User, context: Using) -> UserView:
-    """Show the user whose token came with the request."""
-    info = await context.database.read(users.find_user, user.name)
-    assert info is not None, "users are never removed"
-    return UserView.of(info)
-
-
 @router.put("/users/{name}", summary="Create a user, or change a role", responses=answers(*_BODY, Conflict))
 async def put_user(name: Annotated[UserName, Path()], body: UserRequest, admin: Admin, context: Using) -> UserView:
     """Give a user a role, which is in force at once: viewers look, users submit, admins do everything. Only admins
     may."""
     return UserView.of(await service.put_user(context, admin, name, body.role))
+
+
+@router.get(
+    "/users/{name}/removal",
+    summary="Show what the removal of a user would do",
+    responses=answers(Forbidden, NotFound, Invalid),
+)
+async def show_removal(name: Annotated[UserName, Path()], admin: Admin, context: Using) -> RemovalView:
+    """Show what would become of a user's jobs, arrays and tokens if the user were removed. Nothing is removed. Only
+    admins may."""
+    return RemovalView.of(await service.removal_of(context, name))
+
+
+@router.delete(
+    "/users/{name}",
+    summary="Remove a user",
+    responses=answers(Forbidden, NotFound, Conflict, Invalid),
+)
+async def remove_user(name: Annotated[UserName, Path()], admin: Admin, context: Using) -> RemovalView:
+    """Remove a user, and show what became of what was theirs. The tokens and sessions of the user are useless at once,
+    waiting and running jobs are cancelled, and uploaded arrays are deleted. Jobs that have ended stay with their
+    results until their time is over, and are seen by whoever saw them; until then nobody else can have the name. Only
+    admins may, and not themselves."""
+    return RemovalView.of(await service.remove_user(context, admin, name))
 
 
 @router.get("/tokens", summary="List tokens", responses=answers(Forbidden))
@@ -73,17 +87,35 @@ async def show_tokens(admin: Admin, context: Using) -> Tokens:
 @router.post("/tokens", status_code=201, summary="Make a token", responses=answers(*_BODY, Conflict))
 async def make_token(body: TokenRequest, admin: Admin, context: Using, response: Response) -> NewToken:
     """Make a token for a user; a new name creates the user. Only this answer shows the secret. Only admins may."""
-    made = await service.issue_token(context, body.user, body.role, body.label, body.expires_in_days)
+    made = await service.issue_token(context, admin, body)
     response.headers["Cache-Control"] = "no-store"
-    return NewToken(**TokenView.of(made.info).model_dump(), token=made.token)
+    return NewToken.of_issued(made)
+
+
+@router.post(
+    "/tokens/{token_id}/rotate",
+    status_code=201,
+    summary="Rotate a token",
+    responses=answers(Forbidden, NotFound, Invalid),
+)
+async def rotate_token(
+    token_id: TokenId, admin: Admin, context: Using, response: Response, both_hold_hours: BothHold = 0.0
+) -> NewToken:
+    """Give a token a new secret; its lifetime begins anew. Unless `both_hold_hours` says otherwise, the old secret is
+    useless at once. Only this answer shows the secret. Only admins may."""
+    issued = await service.rotate_token(context, admin, both_hold_hours, token_id=token_id)
+    if issued is None:
+        raise NotFound(f"There is no token {token_id} in force.")
+    response.headers["Cache-Control"] = "no-store"
+    return NewToken.of_issued(issued)
 
 
 @router.delete(
-    "/tokens/{token_id}", status_code=204, summary="Revoke a token", responses=answers(Forbidden, NotFound, Invalid)
+    "/tokens/{token_id}", status_code=204, summary="Remove a token", responses=answers(Forbidden, NotFound, Invalid)
 )
-async def revoke_token(token_id: Annotated[int, Path(ge=1, le=2**63 - 1)], admin: Admin, context: Using) -> None:
-    """Revoke a token: from now on it is refused. Only admins may."""
-    await service.revoke_token(context, token_id)
+async def revoke_token(token_id: TokenId, admin: Admin, context: Using) -> None:
+    """Remove a token: from now on it is refused. Lists go on to show when it was removed. Only admins may."""
+    await service.revoke_token(context, admin, token_id)
 
 
 @router.get("/quotas", summary="List quotas", responses=answers())
@@ -126,39 +158,3 @@ async def drain_worker(worker: _Worker, admin: Admin, context: Using) -> None:
 async def resume_worker(worker: _Worker, admin: Admin, context: Using) -> None:
     """Let a drained worker take jobs again. Only admins may."""
     await service.resume(context, worker)
-
-
-@own_access.get("/tokens", summary="List your tokens", responses=answers())
-async def show_own_tokens(user: User, context: Using) -> Tokens:
-    """List your tokens, the revoked and expired among them, without their secrets."""
-    tokens = await context.database.read(access_tokens.list_tokens, of_user=user.id)
-    return Tokens(items=[TokenView.of(token) for token in tokens])
-
-
-@own_access.post("/tokens/rotate", status_code=201, summary="Rotate your token", responses=answers())
-async def rotate_own_token(user: Themselves, request: Request, context: Using, response: Response) -> NewToken:
-    """Replace the token that came with the request by a new token with the same label and lifetime. The old token is
-    useless at once, and the sessions that were opened with it end. Only this answer shows the secret."""
-    issued = await context.database.run(access_tokens.rotate_token, access_tokens.hash_of(presented(request)))
-    if issued is None:
-        raise Unauthorized("The token expired or was revoked meanwhile.")
-    context.access.forget()
-    response.headers["Cache-Control"] = "no-store"
-    return NewToken(**TokenView.of(issued.info).model_dump(), token=issued.token)
-
-
-@own_access.delete(
-    "/tokens/{token_id}", status_code=204, summary="Revoke a token of yours", responses=answers(NotFound, Invalid)
-)
-async def revoke_own_token(
-    token_id: Annotated[int, Path(ge=1, le=2**63 - 1)], user: Themselves, context: Using
-) -> None:
-    """Revoke a token of yours: from now on it is refused."""
-    if not await context.database.run(access_tokens.revoke_token, token_id, of_user=user.id):
-        raise NotFound(f"There is no token {token_id} of yours in force.")
-
-
-@own_access.delete("/sessions", status_code=204, summary="Sign out everywhere", responses=answers())
-async def close_own_sessions(user: Themselves, context: Using) -> None:
-    """End all your sessions of the dashboard, in every browser."""
-    await context.database.run(sessions.close_sessions_of, user.id)

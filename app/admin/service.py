@@ -2,14 +2,20 @@
 caller may do it."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from sqlalchemy import Connection
 
+from warpfold.app.admin import removal
+from warpfold.app.admin.removal import Removal
+from warpfold.app.admin.views import OwnTokenRequest, TokenRequest
 from warpfold.app.auth import access_tokens, users
-from warpfold.app.auth.access_tokens import Issued, Principal, Role, RoleMismatch
+from warpfold.app.auth.access_tokens import Issued, OutlivesMaker, Principal, Role, RoleMismatch, UserRemoved
 from warpfold.app.auth.users import UserInfo
+from warpfold.app.datasets.store import Store
+from warpfold.app.datasets.sweep import sweep
 from warpfold.app.http.context import Context
-from warpfold.app.http.errors import Conflict, Forbidden, NotFound
+from warpfold.app.http.errors import Conflict, Forbidden, Invalid, NotFound
 from warpfold.app.jobs import workers
 from warpfold.app.quotas import quota
 from warpfold.app.quotas.quota import Limits, UserQuota
@@ -19,21 +25,90 @@ async def put_user(context: Context, admin: Principal, name: str, role: Role) ->
     """Give a user, who is created if new, a role. Raises Conflict where admins would lock themselves out."""
     if name == admin.name and role is not admin.role:
         raise Conflict("You cannot take the role admin from yourself; another admin can do it.")
-    return await context.database.run(users.put_user, name, role)
-
-
-async def issue_token(context: Context, user: str, role: Role | None, label: str, days: float | None = None) -> Issued:
-    """Make a token that expires after `days`, None: never. Raises Conflict if the user has another role."""
     try:
-        return await context.database.run(access_tokens.issue_token, user, role, label, days)
+        return await context.database.run(users.put_user, name, role)
+    except UserRemoved as error:
+        raise Conflict(f"{error}.") from None
+
+
+async def issue_token(context: Context, by: Principal, wanted: TokenRequest) -> Issued:
+    """Make a token for a user. Raises Conflict if the user has another role, or was removed."""
+    try:
+        return await context.database.run(
+            access_tokens.issue_token,
+            wanted.user,
+            wanted.role,
+            wanted.label,
+            wanted.expires_in_days,
+            scopes=wanted.scopes,
+            made_by=by.name,
+        )
     except RoleMismatch as error:
         raise Conflict(f"{error}; change it first, with PUT /v1/users/{{name}}.") from None
+    except UserRemoved as error:
+        raise Conflict(f"{error}.") from None
 
 
-async def revoke_token(context: Context, token_id: int) -> None:
-    """Revoke a token: from now on it is refused. Raises NotFound."""
-    if not await context.database.run(access_tokens.revoke_token, token_id):
-        raise NotFound(f"There is no token {token_id} in force.")
+async def issue_own_token(context: Context, user: Principal, wanted: OwnTokenRequest) -> Issued:
+    """Make a further token for the user. Raises Invalid for what the user, or the token in use, may not give."""
+    try:
+        return await context.database.run(
+            access_tokens.issue_own_token, user, wanted.label, wanted.expires_in_days, wanted.scopes
+        )
+    except RoleMismatch as error:
+        raise Invalid.of("scopes", str(error)) from None
+    except OutlivesMaker as error:
+        raise Invalid.of("expires_in_days", str(error)) from None
+
+
+async def rotate_token(
+    context: Context,
+    by: Principal,
+    both_hold_hours: float,
+    *,
+    shown: bytes | None = None,
+    token_id: int | None = None,
+    of_user: int | None = None,
+) -> Issued | None:
+    """Give a token a new secret; None if there is no such token in force, or it is not the user's."""
+    issued = await context.database.run(
+        access_tokens.rotate_token,
+        shown,
+        token_id=token_id,
+        of_user=of_user,
+        both_hold=timedelta(hours=both_hold_hours),
+    )
+    context.access.forget()
+    return issued
+
+
+async def revoke_token(context: Context, by: Principal, token_id: int, *, of_user: int | None = None) -> None:
+    """Make a token useless. Raises NotFound."""
+    if not await context.database.run(access_tokens.revoke_token, token_id, of_user=of_user):
+        whose = " of yours" if of_user is not None else ""
+        raise NotFound(f"There is no token {token_id}{whose} in force.")
+
+
+async def removal_of(context: Context, name: str) -> Removal:
+    """What the removal of a user would do. Raises NotFound."""
+    planned = await context.database.search(removal.planned, name)
+    if planned is None:
+        raise NotFound(f"There is no user {name!r}.")
+    return planned
+
+
+async def remove_user(context: Context, admin: Principal, name: str) -> Removal:
+    """Remove a user. Raises NotFound, and Conflict where admins would remove themselves."""
+    if name == admin.name:
+        raise Conflict("You cannot remove yourself; another admin can do it.")
+    done = await context.database.run(removal.remove, name)
+    if done is None:
+        raise NotFound(f"There is no user {name!r}.")
+    removed, arrays = done
+    store = Store(context.settings.datasets_dir())
+    for dataset_id in arrays:
+        await context.database.run(sweep, store, dataset_id)
+    return removed
 
 
 async def quotas_for(context: Context, viewer: Principal) -> Sequence[UserQuota]:

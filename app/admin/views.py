@@ -5,7 +5,9 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from warpfold.app.auth.access_tokens import MOST_DAYS, Role, TokenInfo
+from warpfold.app.admin.removal import Removal
+from warpfold.app.auth.access_tokens import MOST_DAYS, Issued, Role, TokenInfo
+from warpfold.app.auth.scopes import Scope
 from warpfold.app.auth.users import Label, UserInfo, UserName
 from warpfold.app.quotas.quota import Limits, UserQuota
 
@@ -52,6 +54,15 @@ class TokenView(BaseModel):
     created_at: datetime
     revoked_at: datetime | None
     expires_at: datetime | None = Field(description="When the token expires; null if it never does.")
+    scopes: list[Scope] = Field(description="What the token may do: its own scopes, of those that the role allows.")
+    made_by: str | None = Field(
+        description="The user who made the token; null if a command on the machine of the service did."
+    )
+    last_used_at: datetime | None = Field(description="When the token was last used, to the minute.")
+    rotated_at: datetime | None = Field(description="When the token got its present secret; null if it is the first.")
+    old_secret_until: datetime | None = Field(
+        description="Until when the secret before the present one holds; null if there was none."
+    )
 
     @classmethod
     def of(cls, token: TokenInfo) -> "TokenView":
@@ -64,6 +75,11 @@ class TokenView(BaseModel):
             created_at=token.created_at,
             revoked_at=token.revoked_at,
             expires_at=token.expires_at,
+            scopes=[scope for scope in Scope if scope in token.scopes],
+            made_by=token.made_by,
+            last_used_at=token.last_used_at,
+            rotated_at=token.rotated_at,
+            old_secret_until=token.old_until,
         )
 
 
@@ -73,16 +89,22 @@ class Tokens(BaseModel):
     items: list[TokenView]
 
 
-class TokenRequest(Strict):
-    """A token to be made."""
+class OwnTokenRequest(Strict):
+    """A token to be made for oneself."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"user": "ada", "role": "viewer", "label": "the screen in the hall"}]}
+        json_schema_extra={"examples": [{"label": "the nightly job", "scopes": ["submit"], "expires_in_days": 90}]}
     )
 
-    user: UserName = Field(description="The user whom the token is for; a new name creates a user.")
-    role: Role | None = Field(None, description="The role of a new user; `user` if none is given.")
-    label: Label = Field("", description="What the token is for.")
+    label: Label = Field("", description="A name for the token, to recognise it in the list.")
+    scopes: list[Scope] | None = Field(
+        None,
+        min_length=1,
+        max_length=len(Scope),
+        description="What the token may do: `read` what its user sees; `submit` jobs and upload arrays; `manage` what "
+        "is the user's: cancel, delete, share; `admin` for what only admins do. Null: all that the role allows, also "
+        "after the role has changed.",
+    )
     expires_in_days: float | None = Field(
         None,
         gt=0,
@@ -93,10 +115,43 @@ class TokenRequest(Strict):
     )
 
 
+class TokenRequest(OwnTokenRequest):
+    """A token to be made."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"user": "ada", "role": "viewer", "label": "the screen in the hall"}]}
+    )
+
+    user: UserName = Field(description="The user whom the token is for; a new name creates a user.")
+    role: Role | None = Field(None, description="The role of a new user; `user` if none is given.")
+
+
 class NewToken(TokenView):
-    """A new token."""
+    """A new token, or one with a new secret."""
 
     token: str = Field(description="The secret, which is shown this once: only its hash is kept.")
+
+    @classmethod
+    def of_issued(cls, issued: Issued) -> "NewToken":
+        return cls(**TokenView.of(issued.info).model_dump(), token=issued.token)
+
+
+class RemovalView(BaseModel):
+    """What becomes of what a user has, if the user is removed."""
+
+    user: str
+    tokens: int = Field(description="Tokens in force, which are useless at once, as are the user's sessions.")
+    jobs_cancelled: int = Field(description="Jobs that wait or run, which are cancelled.")
+    jobs_kept: int = Field(
+        description="Jobs that have ended. They stay with their results until their time is over, as all jobs do, and "
+        "are seen by whoever saw them before."
+    )
+    arrays_deleted: int = Field(description="Uploaded arrays, which are deleted, also where they were shared.")
+    bytes_deleted: int
+
+    @classmethod
+    def of(cls, removal: Removal) -> "RemovalView":
+        return cls(**asdict(removal))
 
 
 class LimitsView(Strict):

@@ -1,10 +1,11 @@
-"""`warpfold token`: create, list, rotate and revoke access tokens, in the database that WARPFOLD_DATABASE_URL names, or
-of the service that runs on WARPFOLD_DATA_DIR (.warpfold by default)."""
+"""`warpfold token` on the machine of the service: create, list, rotate and remove access tokens, in the database that
+WARPFOLD_DATABASE_URL names, or of the service that runs on WARPFOLD_DATA_DIR (.warpfold by default). Elsewhere the
+client's command does it by the api (`client/cli/tokens.py`)."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, NoReturn
 
 import typer
@@ -12,21 +13,24 @@ from sqlalchemy.exc import OperationalError
 
 from warpfold.app.auth.access_tokens import (
     MOST_DAYS,
+    Issued,
     Role,
     RoleMismatch,
-    create_token,
+    UserRemoved,
     hash_of,
+    issue_token,
     list_tokens,
     revoke_token,
     rotate_token,
 )
+from warpfold.app.auth.scopes import Scope, text_of
 from warpfold.app.auth.users import checked_label, checked_name
 from warpfold.app.config import load_settings
 from warpfold.app.db import BlockingDatabase, first_line
 from warpfold.contract.terminal import table
 
 cli = typer.Typer(
-    help="Create, list, rotate and revoke access tokens.",
+    help="Create, list, rotate and remove access tokens, in the database of the service on this machine.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -42,6 +46,10 @@ def create(
     days: Annotated[
         float | None, typer.Option(help="Days until it expires.", min=1e-5, max=MOST_DAYS, show_default="never")
     ] = None,
+    scopes: Annotated[
+        list[Scope] | None,
+        typer.Option("--scope", help="What it may do; may be repeated.", show_default="all that the role allows"),
+    ] = None,
 ) -> None:
     """Print a new token. It is shown this once: only its hash is kept."""
     try:
@@ -51,14 +59,14 @@ def create(
         _fail(str(error))
     with _database() as database:
         try:
-            typer.echo(database.run(create_token, user, role, label, days))
-        except RoleMismatch as error:
+            typer.echo(database.run(issue_token, user, role, label, days, scopes=scopes or None).token)
+        except (RoleMismatch, UserRemoved) as error:
             _fail(str(error))
 
 
 @cli.command("list")
 def show() -> None:
-    """List all tokens, the revoked among them."""
+    """List all tokens, the removed among them."""
     with _database() as database:
         tokens = database.run(list_tokens)
     rows = (
@@ -68,34 +76,53 @@ def show() -> None:
             token.role.value,
             f"{token.hint}…",
             token.label,
+            text_of(token.scopes),
             _minute(token.created_at),
+            token.made_by or "",
+            _minute(token.last_used_at),
             _minute(token.expires_at) or "never",
             _minute(token.revoked_at),
         )
         for token in tokens
     )
-    table(("id", "user", "role", "token", "label", "created", "expires", "revoked"), rows, right=("id",), fold="label")
+    names = ("id", "user", "role", "token", "label", "scopes", "made", "by", "used", "expires", "removed")
+    table(names, rows, right=("id",), fold="label")
 
 
 @cli.command()
-def rotate() -> None:
-    """Replace the token that standard input holds by a new one of the same user, label and lifetime, and print that.
-    The old one is useless at once."""
-    old = sys.stdin.readline().strip()
+def rotate(
+    token_id: Annotated[
+        int | None, typer.Argument(metavar="ID", help="From the list.", show_default="the one on standard input")
+    ] = None,
+    both_hold: Annotated[
+        float, typer.Option(metavar="HOURS", help="For how long the old secret holds beside the new one.", min=0)
+    ] = 0.0,
+) -> None:
+    """Give a token a new secret, and print that; its lifetime begins anew. Without --both-hold the old secret is
+    useless at once."""
+    hours = timedelta(hours=both_hold)
     with _database() as database:
-        issued = database.run(rotate_token, hash_of(old))
+        issued: Issued | None
+        if token_id is None:
+            shown = hash_of(sys.stdin.readline().strip())
+            issued = database.run(rotate_token, shown, both_hold=hours)
+        else:
+            issued = database.run(rotate_token, token_id=token_id, both_hold=hours)
         if issued is None:
-            _fail("this token is unknown, expired or was revoked")
+            _fail("this token is unknown, expired or was removed")
         typer.echo(issued.token)
 
 
 @cli.command()
-def revoke(token_id: Annotated[int, typer.Argument(metavar="ID", help="From the list.")]) -> None:
-    """Revoke a token: from now on it is refused."""
+def remove(token_id: Annotated[int, typer.Argument(metavar="ID", help="From the list.")]) -> None:
+    """Remove a token: from now on it is refused."""
     with _database() as database:
         if not database.run(revoke_token, token_id):
             _fail(f"there is no token {token_id} in force")
-    typer.echo(f"Token {token_id} is revoked.")
+    typer.echo(f"Token {token_id} is removed.")
+
+
+cli.command("revoke", hidden=True)(remove)
 
 
 def _minute(moment: datetime | None) -> str:

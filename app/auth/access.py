@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 from starlette.requests import HTTPConnection
 
 from warpfold.app.auth import sessions
-from warpfold.app.auth.access_tokens import PREFIX, Principal, hash_of, principal_of
+from warpfold.app.auth.access_tokens import PREFIX, Principal, Seen, hash_of, note_use, principal_of
 from warpfold.app.db import Database
 
 SESSION_COOKIE = "warpfold_session"
@@ -27,7 +27,8 @@ def presented(request: HTTPConnection) -> str:
 
 class Access:
     """Looks up the user of a secret and remembers it for five seconds, or until `forget` is called after a
-    revocation. Unknown secrets are not remembered: guessing must not fill the memory.
+    revocation. Unknown secrets are not remembered: guessing must not fill the memory. A look-up notes that the key is
+    used, at most once a minute.
     """
 
     def __init__(self, database: Database) -> None:
@@ -55,7 +56,7 @@ class Access:
         self._kept.clear()
 
     async def _find(
-        self, secret: str, prefix: str, look_up: Callable[[Connection, bytes], Principal | None]
+        self, secret: str, prefix: str, look_up: Callable[[Connection, bytes], Seen | None]
     ) -> Principal | None:
         # A token must not pass as a session, nor a session as a token: each has its prefix, which is checked before the
         # cache is asked.
@@ -66,12 +67,16 @@ class Access:
         if known is not None and known[1] > now:
             return known[0]
         generation = self._generation
-        principal = await self._database.read(look_up, hash_of(secret))
+        seen = await self._database.read(look_up, hash_of(secret))
+        if seen is None:
+            self._kept.pop(secret, None)
+            return None
+        principal = seen.principal
+        if seen.due and principal.key_id is not None:
+            await self._database.step(note_use, principal.key_id)
         # If a revocation was announced meanwhile, the row may have been read before it.
-        if principal is not None and generation == self._generation:
+        if generation == self._generation:
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
             self._kept[secret] = (principal, now + _KEPT_S)
-        elif principal is None:
-            self._kept.pop(secret, None)
         return principal

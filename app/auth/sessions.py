@@ -7,9 +7,9 @@ once, and kept only as a hash.
 import secrets
 from datetime import timedelta
 
-from sqlalchemy import Connection, Interval, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, Interval, bindparam, case, delete, func, insert, select
 
-from warpfold.app.auth.access_tokens import Principal, Role, hash_of
+from warpfold.app.auth.access_tokens import IS_SHOWN, PRINCIPAL, Seen, hash_of
 from warpfold.app.db import ACCESS
 from warpfold.app.tables.users import IN_FORCE, sessions, tokens, users
 
@@ -17,10 +17,15 @@ PREFIX = "ws_"
 _RANDOM_BYTES = 32
 
 _OF_SESSION = (
-    select(users.c.id, users.c.name, users.c.role)
+    select(*PRINCIPAL)
     .join(tokens, tokens.c.user_id == users.c.id)
     .join(sessions, sessions.c.token_id == tokens.c.id)
     .where(sessions.c.hash == bindparam("hash"), sessions.c.expires_at > func.now(), IN_FORCE)
+)
+# A session that an old secret opened ends with it.
+_ENDS = func.least(
+    func.now() + bindparam("lifetime", type_=Interval),
+    case((tokens.c.old_hash == bindparam("hash"), tokens.c.old_until)),
 )
 _OPEN = (
     insert(sessions)
@@ -29,8 +34,8 @@ _OPEN = (
         select(
             bindparam("session_hash", type_=sessions.c.hash.type),
             tokens.c.id,
-            func.now() + bindparam("lifetime", type_=Interval),
-        ).where(tokens.c.hash == bindparam("token_hash"), IN_FORCE),
+            _ENDS,
+        ).where(IS_SHOWN, IN_FORCE),
     )
     .returning(sessions.c.token_id)
 )
@@ -42,7 +47,7 @@ def open_session(connection: Connection, token: str, days: float, instead_of: st
     connection.execute(delete(sessions).where(sessions.c.expires_at < func.now()))
     secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
     opened = connection.execute(
-        _OPEN, {"session_hash": hash_of(secret), "token_hash": hash_of(token), "lifetime": timedelta(days=days)}
+        _OPEN, {"session_hash": hash_of(secret), "hash": hash_of(token), "lifetime": timedelta(days=days)}
     ).one_or_none()
     if opened is None:
         return None
@@ -65,7 +70,7 @@ def close_sessions_of(connection: Connection, user_id: int) -> int:
     return closed
 
 
-def principal_of_session(connection: Connection, session_hash: bytes) -> Principal | None:
+def principal_of_session(connection: Connection, session_hash: bytes) -> Seen | None:
     """The user of a session that has not expired and whose token was not revoked."""
     row = connection.execute(_OF_SESSION, {"hash": session_hash}).one_or_none()
-    return None if row is None else Principal(row.id, row.name, Role(row.role))
+    return None if row is None else Seen.of(row)

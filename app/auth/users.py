@@ -10,7 +10,7 @@ from pydantic import AfterValidator, StringConstraints
 from sqlalchemy import Connection, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from warpfold.app.auth.access_tokens import Role
+from warpfold.app.auth.access_tokens import Role, UserRemoved
 from warpfold.app.db import ACCESS
 from warpfold.app.tables.users import IN_FORCE, tokens, users
 
@@ -52,6 +52,7 @@ class UserInfo:
 _USERS = (
     select(users.c.name, users.c.role, func.count(tokens.c.id).label("tokens"), users.c.created_at)
     .outerjoin(tokens, (tokens.c.user_id == users.c.id) & IN_FORCE)
+    .where(users.c.removed_at.is_(None))
     .group_by(users.c.id)
     .order_by(users.c.name)
 )
@@ -69,12 +70,15 @@ def find_user(connection: Connection, name: str) -> UserInfo | None:
 
 
 def put_user(connection: Connection, name: str, role: Role) -> UserInfo:
-    """Give a user, who is created if new, a role, in force within milliseconds of the commit."""
+    """Give a user, who is created if new, a role, in force within milliseconds of the commit. Raises UserRemoved."""
     connection.execute(
         upsert(users).values(name=name, role=role).on_conflict_do_update(index_elements=["name"], set_={"role": role})
     )
     connection.execute(select(func.pg_notify(ACCESS, "")))
-    return _info(*connection.execute(_USERS.where(users.c.name == name)).one())
+    row = connection.execute(_USERS.where(users.c.name == name)).one_or_none()
+    if row is None:
+        raise UserRemoved(f"{name!r} was removed; the name is free again once the last of the user's jobs is gone")
+    return _info(*row)
 
 
 def _info(name: str, role: str, in_force: int, created_at: datetime) -> UserInfo:

@@ -1,7 +1,8 @@
-"""The changes of a batch as a whole: a batch is cancelled, its counts are kept once all of its jobs have ended, and
-it is removed after its last job."""
+"""The changes of many jobs at once: a batch, or all that a user has, is cancelled. And those of a batch as a whole: its
+counts are kept once all of its jobs have ended, and it is removed after its last job."""
 
 from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from sqlalchemy import (
 from warpfold.app.jobs.transitions import Change, wake_dispatcher
 from warpfold.app.metrics import counters
 from warpfold.app.tables.batches import batches
-from warpfold.app.tables.jobs import NONE, jobs, still, still_waits
+from warpfold.app.tables.jobs import NONE, is_, jobs, still, still_waits
 from warpfold.contract.batches import status_of_ended
 from warpfold.contract.states import EventType, Status
 
@@ -65,9 +66,21 @@ def cancel(connection: Connection, batch_id: UUID) -> None:
     this = {"the_batch": batch_id}
     connection.execute(_ASK, this)
     active = [*connection.execute(_ACTIVE_JOBS, this).scalars(), *connection.execute(_ACTIVE_CHILDREN, this).scalars()]
+    _cancel_listed(connection, active)
+
+
+def cancel_all_of(connection: Connection, owner_id: int) -> None:
+    """Cancel all jobs and batches of a user in the same way."""
+    asked = update(batches).where(batches.c.owner_id == owner_id, batches.c.settled_at.is_(None))
+    connection.execute(asked.values(cancel_requested_at=func.coalesce(batches.c.cancel_requested_at, func.now())))
+    active = select(jobs.c.id).where(jobs.c.owner_id == owner_id, or_(is_(Status.QUEUED), is_(Status.RUNNING)))
+    _cancel_listed(connection, connection.execute(active).scalars().all())
+
+
+def _cancel_listed(connection: Connection, active: Sequence[UUID]) -> None:
     if not active:
         return
-    listed = {"listed": active}
+    listed = {"listed": list(active)}
     connection.execute(_LOCK, listed)  # else a job could go back to the queue in between, and be run
     _CANCEL_QUEUED.run(connection, listed)
     _CANCEL_OTHERS.run(connection, listed)

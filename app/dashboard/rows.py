@@ -8,6 +8,7 @@ from typing import Literal
 from uuid import UUID
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.scopes import Scope
 from warpfold.app.batches.repository import Batch
 from warpfold.app.batches.views import progress_of
 from warpfold.app.dashboard.values import answer_in_words, in_brief
@@ -143,8 +144,8 @@ def stamp_of(listed: Job | Batch) -> object:
 
 def may_cancel(job: Job | Batch, visitor: Principal) -> bool:
     """Whether `job` has not ended, and the visitor may cancel it."""
-    own = job.owner_id == visitor.id and not visitor.only_reads
-    return not job.status.terminal and (own or visitor.is_admin)
+    theirs = job.owner_id == visitor.id or visitor.is_admin
+    return not job.status.terminal and theirs and visitor.may(Scope.MANAGE)
 
 
 @dataclass(frozen=True, slots=True)

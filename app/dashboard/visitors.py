@@ -8,6 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access import SESSION_COOKIE
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.http.bearer import permit
 from warpfold.app.http.context import context_of
 from warpfold.app.http.errors import Forbidden
 
@@ -22,12 +23,7 @@ async def _visitor(request: Request) -> Principal:
     if visitor is None:
         raise SignInFirst
     request.state.visitor = visitor  # for the page that shows an error
-    return visitor
-
-
-async def _contributor(visitor: Annotated[Principal, Depends(_visitor)]) -> Principal:
-    if visitor.only_reads:
-        raise Forbidden(f"{visitor.name} is a viewer, who may look at everything and change nothing.")
+    permit(visitor, request)
     return visitor
 
 
@@ -38,9 +34,7 @@ async def _admin(visitor: Annotated[Principal, Depends(_visitor)]) -> Principal:
 
 
 Visitor = Annotated[Principal, Depends(_visitor)]
-"""The user who is signed in."""
-Contributor = Annotated[Principal, Depends(_contributor)]
-"""The user who is signed in, and who may submit and cancel jobs, as viewers may not."""
+"""The user who is signed in, and who may do with this key what the page is for."""
 Administrator = Annotated[Principal, Depends(_admin)]
 """The user who is signed in, and who is an admin."""
 

@@ -1,5 +1,5 @@
-"""The user of a request and the check of the user's role, by the request's bearer token or by the dashboard's
-session."""
+"""The user of a request, by the request's bearer token or by the dashboard's session, and the check that the user and
+the key may do what the route is for."""
 
 from hmac import compare_digest
 from typing import Annotated
@@ -9,19 +9,17 @@ from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
 
 from warpfold.app.auth.access import SESSION_COOKIE, presented
-from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.access_tokens import SCOPES, Principal
+from warpfold.app.auth.scopes import Scope, needed
 from warpfold.app.http.context import context_of
 from warpfold.app.http.errors import Forbidden, Unauthorized
 
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
-
 
 class BearerToken(SecurityBase):
-    """Dependency that gives the request's user, or answers 401. A viewer who does more than read gets a 403, unless
-    the route changes the viewer's own access (`viewers`)."""
+    """Dependency that gives the request's user, or answers 401, or 403 where the user or the key may not do what the
+    route is for."""
 
-    def __init__(self, *, viewers: bool = False) -> None:
-        self._viewers = viewers
+    def __init__(self) -> None:
         self.model = HTTPBearer(
             bearerFormat="wf_…", description="Send `Authorization: Bearer wf_…`; `warpfold token create` makes a token."
         )
@@ -37,6 +35,7 @@ class BearerToken(SecurityBase):
             if principal is None:
                 await context.failures.note(request)
                 raise Unauthorized("The session is over: sign in again, or send a token.")
+            permit(principal, request)
             return principal
         if scheme.lower() != "bearer" or not token:
             raise Unauthorized("Send a token: `Authorization: Bearer wf_…`.")
@@ -45,16 +44,23 @@ class BearerToken(SecurityBase):
         if principal is None:
             await context.failures.note(request)
             raise Unauthorized("The token is unknown or was revoked.")
-        if not self._viewers:
-            permit(principal, request.method)
+        permit(principal, request)
         return principal
 
 
-def permit(principal: Principal, method: str) -> None:
-    """Raise Forbidden where a viewer would change something. No route can forget to call this, for `BearerToken`
-    does."""
-    if principal.only_reads and method not in _READING:
-        raise Forbidden(f"{principal.name} is a viewer, who may look at everything and change nothing.")
+def permit(principal: Principal, request: Request) -> None:
+    """Raise Forbidden where the user or the key may not do what the route is for. No route can forget to call this:
+    `BearerToken` does, and so does the dashboard for whoever is signed in."""
+    need = needed(request.method, request.scope["route"].path)
+    if principal.may(need):
+        return
+    if need in SCOPES[principal.role] or need == "whole":
+        has = ", ".join(sorted(principal.scopes)) or "nothing"
+        wants = "all scopes of your role" if need == "whole" else f"the scope {need}"
+        raise Forbidden(f"This key of {principal.name} has the scopes: {has}. Here it needs {wants}.")
+    if need is Scope.ADMIN:
+        raise Forbidden("Only admins may do this.")
+    raise Forbidden(f"{principal.name} is a viewer, who may look at everything and change nothing.")
 
 
 class WorkerOrUser(BearerToken):
@@ -69,10 +75,6 @@ class WorkerOrUser(BearerToken):
 
 
 authenticate = BearerToken()
-of_themselves = BearerToken(viewers=True)
-Themselves = Annotated[Principal, Depends(of_themselves)]
-"""The request's user, viewers included, about to change their own access."""
-
 User = Annotated[Principal, Depends(authenticate)]
 MaybeWorker = Annotated[Principal | None, Depends(WorkerOrUser())]
 """The request's user, or None for a worker of the service."""

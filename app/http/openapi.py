@@ -9,15 +9,16 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from warpfold.app.http.errors import MEDIA_TYPE, ApiError, Problem, Unauthorized, Unavailable
+from warpfold.app.http.errors import MEDIA_TYPE, ApiError, Forbidden, Problem, Unauthorized, Unavailable
 
 _REF = "#/components/schemas/{model}"
 Responses = dict[int | str, dict[str, Any]]
 
 
 def answers(*kinds: type[ApiError]) -> Responses:
-    """The `responses` of a route that can meet `kinds` of problem, besides a missing token and a lost database."""
-    return _documented((Unauthorized, *kinds, Unavailable))
+    """The `responses` of a route that can meet `kinds` of problem, besides a missing token, a key that may not do it,
+    and a lost database."""
+    return _documented((Unauthorized, Forbidden, *kinds, Unavailable))
 
 
 def open_answers(*kinds: type[ApiError]) -> Responses:

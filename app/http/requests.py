@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from warpfold.app.auth.access_tokens import Principal
-from warpfold.app.http.bearer import MaybeWorker, Themselves, User, authenticate
+from warpfold.app.http.bearer import MaybeWorker, User, authenticate
 from warpfold.app.http.context import context_of
 from warpfold.app.http.errors import BadRequest, FieldProblem, Invalid, TooLarge, UnsupportedMedia, problem_response
 from warpfold.app.http.large_bodies import LARGE_BYTES, Parameter
@@ -73,12 +73,7 @@ def declared_bytes(headers: Headers) -> int | None:
 
 async def known_parameters(user: User, request: Request) -> None:
     """Dependency that refuses parameters which the route does not have: a misspelt filter would list everything. It
-    also holds viewers to reading, on every route that it guards."""
-    _refuse_unknown(request)
-
-
-async def known_parameters_of_own_access(user: Themselves, request: Request) -> None:
-    """Check what `known_parameters` checks, for routes on which viewers may change their own things."""
+    also holds users to what they and their keys may do, on every route that it guards."""
     _refuse_unknown(request)
 
 

@@ -137,6 +137,7 @@ def _usage(waiting: Subquery) -> Select[Any]:
         .outerjoin(quotas, quotas.c.user_id == users.c.id)
         .outerjoin(in_hand, in_hand.c.owner_id == users.c.id)
         .outerjoin(queued, queued.c.owner_id == users.c.id)
+        .where(users.c.removed_at.is_(None))
         .outerjoin(gpu_seconds, gpu_seconds.c.owner_id == users.c.id)
         .order_by(users.c.name)
     )
@@ -166,7 +167,9 @@ def quota_of(connection: Connection, user: str, defaults: Limits) -> UserQuota |
 
 def put_limits(connection: Connection, user: str, own: Limits) -> bool:
     """Set a user's limits; a limit of None follows the settings. False if there is no such user."""
-    user_id = connection.execute(select(users.c.id).where(users.c.name == user)).scalar_one_or_none()
+    user_id = connection.execute(
+        select(users.c.id).where(users.c.name == user, users.c.removed_at.is_(None))
+    ).scalar_one_or_none()
     if user_id is None:
         return False
     values = asdict(own)

@@ -81,7 +81,9 @@ def share(connection: Connection, thing: Owned, wanted: SharedWith) -> SharedWit
     """Share a thing as `wanted`, and with nobody else; what is part of it is shared with it. Raises UnknownUser."""
     known = {
         row.name: row.id
-        for row in connection.execute(select(users.c.id, users.c.name).where(users.c.name.in_(wanted.users)))
+        for row in connection.execute(
+            select(users.c.id, users.c.name).where(users.c.name.in_(wanted.users), users.c.removed_at.is_(None))
+        )
     }
     for index, name in enumerate(wanted.users):
         if name not in known:

@@ -32,6 +32,8 @@ users = Table(
     Column("name", String(64), nullable=False, unique=True),
     Column("role", String(16), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
+    # A removed user may do nothing; the row stays, and its name with it, until the last of the user's jobs is gone.
+    Column("removed_at", DateTime(timezone=True)),
     CheckConstraint("role in ('admin', 'user', 'viewer')", name="role"),
 )
 
@@ -46,6 +48,12 @@ tokens = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("revoked_at", DateTime(timezone=True)),
     Column("expires_at", DateTime(timezone=True)),
+    Column("scopes", String(64)),  # words of app.auth.scopes; null: all that the role of the user allows
+    Column("made_by", String(64)),  # the name of a user; null: the command on the machine of the service
+    Column("last_used_at", DateTime(timezone=True)),  # to the minute
+    Column("rotated_at", DateTime(timezone=True)),
+    Column("old_hash", LargeBinary(32), unique=True),  # of the secret before the rotation, which holds until then:
+    Column("old_until", DateTime(timezone=True)),
 )
 
 IN_FORCE = tokens.c.revoked_at.is_(None) & (tokens.c.expires_at.is_(None) | (tokens.c.expires_at > func.now()))

@@ -100,6 +100,13 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
         ),
         "logout": Row("access", "Account", "Forget the token of a service."),
         "whoami": Row("access", "Account", "Show the service, and whom it takes you for."),
+        "token": Row(
+            "tokens",
+            "Account",
+            "Create, list, rotate and remove access tokens, by the service: an admin's token manages those of "
+            "everybody, any other token those of its user. Without --url, and where the database of a service is on "
+            "this machine, the command uses the database instead, and needs no token.",
+        ),
         "rotate-token": Row(
             "access",
             "Account",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import typer
 
-from warpfold.__main__ import COMMANDS, become, server_installed
+from warpfold.__main__ import ALSO_FROM_AFAR, COMMANDS, become, server_installed
 from warpfold.client.cli.exits import Exit
 from warpfold.kernels.machine.extras import install
 
@@ -15,6 +15,8 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_int
 def register_server_commands(app: typer.Typer) -> None:
     """Add `serve`, `migrate`, … to `app`; everything after the name goes to the module, `--help` included."""
     for name, (_, summary) in COMMANDS.items():
+        if name in ALSO_FROM_AFAR:
+            continue
         app.command(name, help=summary, rich_help_panel="Server", context_settings=_PASS_ON, add_help_option=False)(
             _runner(name)
         )

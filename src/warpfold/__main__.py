@@ -24,7 +24,7 @@ COMMANDS = {
         "Bring a backup back into the embedded servers of a folder.",
     ),
     "migrate": ("warpfold.migrations", "Bring the database schema up to date."),
-    "token": ("warpfold.app.auth", "Create, list and revoke access tokens."),
+    "token": ("warpfold.app.auth", "Create, list, rotate and remove access tokens, in the database of this machine."),
     "api": ("warpfold.app", "Run one api process."),
     "worker": ("warpfold.worker", "Run the worker of one slot."),
     "dispatcher": ("warpfold.worker.dispatcher", "Run the dispatcher."),
@@ -34,6 +34,9 @@ COMMANDS = {
     ),
 }
 """The commands of the server: the modules that run them, and what they do."""
+
+ALSO_FROM_AFAR = frozenset({"token"})
+"""Those that the client has, too, for a service elsewhere: the server's run where a service has its database here."""
 
 
 def server_installed() -> bool:
@@ -47,10 +50,21 @@ def become(command: str, arguments: Sequence[str]) -> NoReturn:
     os.execv(sys.executable, [sys.executable, "-P", "-m", module, *arguments])  # noqa: S606
 
 
+def _database_is_here() -> bool:
+    from warpfold.client.settings import Surroundings
+
+    return Surroundings.of_process().names_database
+
+
 def main() -> None:
     """Entry point of the `warpfold` script."""
     words = sys.argv[1:]
-    if words and words[0] in COMMANDS and server_installed():
+    if (
+        words
+        and words[0] in COMMANDS
+        and server_installed()
+        and (words[0] not in ALSO_FROM_AFAR or _database_is_here())
+    ):
         become(words[0], words[1:])
     # Pydantic looks for plugins in every package that is installed, which takes 12 ms. Those of a service may matter.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")

@@ -26,6 +26,8 @@ PATHS: Mapping[str, str] = {
     "presets": "/presets",
     "preset": "/presets/p05-task3-normal",
     "admin": "/admin",
+    "account": "/account",
+    "removal": "/admin/users/vera/removal",
     "nothing": "/jobs/00000000-0000-4000-8000-000000000000",
 }
 

@@ -1,9 +1,12 @@
 from collections.abc import Callable
 
 import psycopg
+import pytest
 from playwright.sync_api import expect
 
 from tests.support.visits import Dashboard, Visit
+from warpfold.client.api import Client
+from warpfold.client.errors import Refused
 
 Visiting = Callable[..., Visit]
 
@@ -89,3 +92,28 @@ def test_a_link_to_the_api_asks_to_sign_in(visit: Visiting, dashboard: Dashboard
     expect(visited.page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fv1%2Fjobs%3Flimit%3D1")
     visited.sign_in(dashboard.tokens["vera"])
     expect(visited.page.get_by_text('"items"')).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1400, 375])
+def test_a_key_is_made_rotated_and_removed_on_the_page_of_ones_own(
+    visit: Visiting, dashboard: Dashboard, width: int
+) -> None:
+    visited = visit(width=width)
+    page = visited.page
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.goto("/account")
+    form = page.get_by_role("form", name="A new key")
+    form.get_by_label("Name").fill(f"sensor {width}")
+    form.get_by_label("manage").uncheck()
+    form.get_by_role("button", name="Make a key").click()
+    secret = page.locator("#issued").inner_text()
+    row = page.get_by_role("row").filter(has_text=f"sensor {width}")
+    expect(row).to_contain_text("read, submit")
+    assert visited.width_needed() <= width
+    row.get_by_role("button", name="Rotate").click()
+    expect(page.locator("#issued")).not_to_have_text(secret)
+    expect(page.get_by_role("status")).to_contain_text("The old secret holds")
+    row.get_by_role("button", name="Remove").click()
+    expect(row).to_contain_text("removed")
+    with Client(dashboard.url, secret) as client, pytest.raises(Refused, match="401"):
+        client.whoami()

@@ -14,6 +14,7 @@ import typer.main
 
 from tests.support import processes
 from tests.support.shell import Shell
+from warpfold.__main__ import ALSO_FROM_AFAR
 from warpfold.__main__ import COMMANDS as COMMANDS_OF_THE_SERVER
 from warpfold.app.config import Settings
 from warpfold.client.cli import build
@@ -135,7 +136,7 @@ def test_a_command_of_the_server_explains_itself_and_takes_no_other_words(tmp_pa
     assert processes.start(Settings(), log, module, "--no-such-option").wait(60) == 2
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS_OF_THE_SERVER))
+@pytest.mark.parametrize("name", sorted(COMMANDS_OF_THE_SERVER.keys() - ALSO_FROM_AFAR))
 def test_a_command_of_the_server_takes_the_place_of_the_process_with_all_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

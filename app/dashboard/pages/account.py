@@ -1,19 +1,25 @@
-"""The page Account: people sign in with a token, see their tokens, and sign out here or in every browser."""
+"""The page Account: people sign in with a key, see, make, rotate and remove their keys, and sign out here or in every
+browser."""
 
 from typing import Annotated
 
-from fastapi import Form, Query
+from fastapi import Depends, Form, Query
+from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from warpfold.app.admin import service
+from warpfold.app.admin.views import OwnTokenRequest
 from warpfold.app.auth import sessions
 from warpfold.app.auth.access import SESSION_COOKIE
-from warpfold.app.auth.access_tokens import list_tokens, revoke_token
+from warpfold.app.auth.access_tokens import Issued, Principal, list_tokens
+from warpfold.app.dashboard.forms.keys import NOTHING_TYPED, BothHold, TypedKey, typed_key
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Visitor, safe_path
-from warpfold.app.http.context import Using
-from warpfold.app.http.errors import NotFound
+from warpfold.app.http.context import Context, Using
+from warpfold.app.http.error_handlers import as_api_error
+from warpfold.app.http.errors import ApiError, NotFound
 
 _LONGEST_TOKEN = 256
 
@@ -71,14 +77,63 @@ async def sign_out(request: Request, context: Using, everywhere: Annotated[bool,
 
 @router.get("/account")
 async def show(request: Request, visitor: Visitor, context: Using) -> Response:
-    """Show the visitor's own tokens."""
-    tokens = await context.database.read(list_tokens, of_user=visitor.id)
-    return page(request, "account", user=visitor, tokens=tokens)
+    """Show the visitor's own keys."""
+    return await _page(request, visitor, context)
 
 
-@router.post("/account/tokens/{token_id}/revoke")
-async def revoke(token_id: int, visitor: Visitor, context: Using) -> Response:
-    """Make a token of the visitor's useless, and with it the sessions that were opened with it."""
-    if not await context.database.run(revoke_token, token_id, of_user=visitor.id):
-        raise NotFound(f"There is no token {token_id} of yours in force.")
+@router.post("/account/keys")
+async def make_key(
+    request: Request, visitor: Visitor, context: Using, typed: Annotated[TypedKey, Depends(typed_key)]
+) -> Response:
+    """Make a key, and show it this once. One with all scopes is one that follows the role."""
+    typed = {**typed, "scopes": None if set(typed["scopes"]) == set(visitor.scopes) else typed["scopes"]}
+    try:
+        issued = await service.issue_own_token(context, visitor, OwnTokenRequest.model_validate(typed))
+    except ValidationError as error:
+        return await _page(request, visitor, context, error=as_api_error(error), typed=typed)
+    except ApiError as error:
+        return await _page(request, visitor, context, error=error, typed=typed)
+    return await _page(request, visitor, context, issued=issued)
+
+
+@router.post("/account/keys/{token_id}/rotate")
+async def rotate_key(
+    token_id: int, request: Request, visitor: Visitor, context: Using, both_hold_hours: BothHold = 0.0
+) -> Response:
+    """Give a key of the visitor's a new secret, and show it this once."""
+    issued = await service.rotate_token(context, visitor, both_hold_hours, token_id=token_id, of_user=visitor.id)
+    if issued is None:
+        raise NotFound(f"There is no key {token_id} of yours in force.")
+    return await _page(request, visitor, context, issued=issued)
+
+
+@router.post("/account/keys/{token_id}/remove")
+async def remove_key(token_id: int, visitor: Visitor, context: Using) -> Response:
+    """Make a key of the visitor's useless, and with it the sessions that were opened with it."""
+    await service.revoke_token(context, visitor, token_id, of_user=visitor.id)
     return RedirectResponse("/account", 303)
+
+
+async def _page(
+    request: Request,
+    visitor: Principal,
+    context: Context,
+    *,
+    error: ApiError | None = None,
+    issued: Issued | None = None,
+    typed: TypedKey = NOTHING_TYPED,
+) -> Response:
+    answer = page(
+        request,
+        "account",
+        200 if error is None else error.status,
+        user=visitor,
+        keys=await context.database.read(list_tokens, of_user=visitor.id),
+        scopes=sorted(visitor.scopes, key=lambda scope: scope.rank),
+        error=error,
+        issued=issued,
+        typed=typed,
+    )
+    if issued is not None:
+        answer.headers["Cache-Control"] = "no-store"
+    return answer

@@ -1,8 +1,8 @@
-"""The page Admin: it manages users, tokens and quotas, and makes workers take no more jobs."""
+"""The page Admin: it manages users, keys and quotas, and makes workers take no more jobs."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from fastapi import Form
+from fastapi import Depends
 from pydantic import TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -11,16 +11,16 @@ from warpfold.app.admin import service
 from warpfold.app.admin.views import LimitsView, TokenRequest
 from warpfold.app.auth import users
 from warpfold.app.auth.access_tokens import Issued, Principal, Role, list_tokens
+from warpfold.app.auth.scopes import Scope
 from warpfold.app.auth.users import UserName
 from warpfold.app.catalogue.repository import all_workers
+from warpfold.app.dashboard.forms.keys import NOTHING_TYPED, BothHold, Text, TypedKey, number_of, typed_key
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Administrator
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.error_handlers import as_api_error
-from warpfold.app.http.errors import ApiError
-
-Text = Annotated[str, Form(max_length=128)]
+from warpfold.app.http.errors import ApiError, NotFound
 
 router = pages()
 
@@ -31,27 +31,22 @@ async def show(request: Request, visitor: Administrator, context: Using) -> Resp
     return await _page(request, visitor, context)
 
 
-@router.post("/admin/tokens")
-async def issue(
+@router.post("/admin/keys")
+async def make_key(
     *,
     request: Request,
     visitor: Administrator,
     context: Using,
+    fields: Annotated[TypedKey, Depends(typed_key)],
     user: Text = "",
     role: Text = "",
-    label: Text = "",
-    days: Text = "",
 ) -> Response:
-    """Make a token, and show it this once."""
-    typed = {
-        "user": user.strip(),
-        "role": role or None,
-        "label": label.strip(),
-        "expires_in_days": _number(days),
-    }
+    """Make a key, and show it this once."""
+    # All scopes stand for those of the role, whichever the user has: the form does not know it.
+    scopes = None if set(fields["scopes"]) == set(Scope) else fields["scopes"]
+    typed = {**fields, "scopes": scopes, "user": user.strip(), "role": role or None}
     try:
-        wanted = TokenRequest.model_validate(typed)
-        issued = await service.issue_token(context, wanted.user, wanted.role, wanted.label, wanted.expires_in_days)
+        issued = await service.issue_token(context, visitor, TokenRequest.model_validate(typed))
     except ValidationError as error:
         return await _page(request, visitor, context, error=as_api_error(error), typed=typed)
     except ApiError as error:
@@ -59,11 +54,36 @@ async def issue(
     return await _page(request, visitor, context, issued=issued)
 
 
-@router.post("/admin/tokens/{token_id}/revoke")
-async def revoke(token_id: int, visitor: Administrator, context: Using) -> Response:
-    """Make a token useless, and with it the sessions that were opened with it."""
-    await service.revoke_token(context, token_id)
-    return _back("tokens")
+@router.post("/admin/keys/{token_id}/rotate")
+async def rotate_key(
+    token_id: int, request: Request, visitor: Administrator, context: Using, both_hold_hours: BothHold = 0.0
+) -> Response:
+    """Give a key a new secret, and show it this once."""
+    issued = await service.rotate_token(context, visitor, both_hold_hours, token_id=token_id)
+    if issued is None:
+        raise NotFound(f"There is no key {token_id} in force.")
+    return await _page(request, visitor, context, issued=issued)
+
+
+@router.post("/admin/keys/{token_id}/remove")
+async def remove_key(token_id: int, visitor: Administrator, context: Using) -> Response:
+    """Make a key useless, and with it the sessions that were opened with it."""
+    await service.revoke_token(context, visitor, token_id)
+    return _back("keys")
+
+
+@router.get("/admin/users/{name}/removal")
+async def show_removal(name: str, request: Request, visitor: Administrator, context: Using) -> Response:
+    """Show what would become of what a user has, before the user is removed."""
+    removal = await service.removal_of(context, name)
+    return page(request, "removal", user=visitor, removal=removal, retention_days=context.settings.retention_days)
+
+
+@router.post("/admin/users/{name}/remove")
+async def remove_user(name: str, visitor: Administrator, context: Using) -> Response:
+    """Remove a user."""
+    await service.remove_user(context, visitor, name)
+    return _back("users")
 
 
 @router.post("/admin/users/{name}")
@@ -84,10 +104,10 @@ async def put_user(
         user = TypeAdapter(UserName).validate_python(name)
         limits = LimitsView.model_validate(
             {
-                "running": _number(running),
-                "queued": _number(queued),
-                "gpu_seconds_per_day": _number(gpu_seconds_per_day),
-                "high_per_hour": _number(high_per_hour),
+                "running": number_of(running),
+                "queued": number_of(queued),
+                "gpu_seconds_per_day": number_of(gpu_seconds_per_day),
+                "high_per_hour": number_of(high_per_hour),
             }
         )
         await service.put_user(context, visitor, user, TypeAdapter(Role).validate_python(role))
@@ -120,7 +140,7 @@ async def _page(
     *,
     error: ApiError | None = None,
     issued: Issued | None = None,
-    typed: dict[str, Any] | None = None,
+    typed: TypedKey = NOTHING_TYPED,
 ) -> Response:
     everybody = await context.database.read(users.list_users)
     quotas = {quota.user: quota for quota in await service.quotas_for(context, visitor)}
@@ -130,12 +150,13 @@ async def _page(
         200 if error is None else error.status,
         user=visitor,
         users=[(user, quotas.get(user.name)) for user in everybody],
-        tokens=await context.database.read(list_tokens),
+        keys=await context.database.read(list_tokens),
+        scopes=list(Scope),
         workers=await context.database.read(all_workers),
         roles=list(Role),
         error=error,
         issued=issued,
-        typed=typed or {},
+        typed=typed,
     )
     if issued is not None:
         answer.headers["Cache-Control"] = "no-store"
@@ -144,11 +165,3 @@ async def _page(
 
 def _back(section: str) -> Response:
     return RedirectResponse(f"/admin#{section}", 303)
-
-
-def _number(text: str) -> int | float | str | None:
-    text = text.strip()
-    try:
-        return None if not text else int(text) if text.isdecimal() else float(text)
-    except ValueError:
-        return text

@@ -17,7 +17,7 @@ from warpfold.app.dashboard.rendering import etag, page, part, unchanged
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import BatchRow
 from warpfold.app.dashboard.shared import Shared, Sharing
-from warpfold.app.dashboard.visitors import Contributor, Visitor, safe_path
+from warpfold.app.dashboard.visitors import Visitor, safe_path
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.headers import matches
 from warpfold.contract.jobs import summary_of
@@ -72,7 +72,7 @@ async def live(
 
 @router.post("/batches/{batch_id}/cancel")
 async def cancel(
-    batch_id: UUID, visitor: Contributor, context: Using, next: Annotated[str, Form(max_length=2048)] = ""
+    batch_id: UUID, visitor: Visitor, context: Using, next: Annotated[str, Form(max_length=2048)] = ""
 ) -> Response:
     """Ask for the end of a batch's jobs, and go back to where the button was."""
     await service.cancel(context, visitor, batch_id)

@@ -23,7 +23,7 @@ from warpfold.app.dashboard.rendering import Rendered, etag, page, part, unchang
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import row_of, stamp_of
 from warpfold.app.dashboard.shared import Shared, Sharing
-from warpfold.app.dashboard.visitors import Contributor, Visitor, safe_path
+from warpfold.app.dashboard.visitors import Visitor, safe_path
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.cursors import cursor_of, key_of
 from warpfold.app.http.errors import Invalid
@@ -221,7 +221,7 @@ async def live(
 
 @router.post("/jobs/{job_id}/cancel")
 async def cancel(
-    job_id: UUID, visitor: Contributor, context: Using, next: Annotated[str, Form(max_length=2048)] = ""
+    job_id: UUID, visitor: Visitor, context: Using, next: Annotated[str, Form(max_length=2048)] = ""
 ) -> Response:
     """Ask for a job's end, and go back to where the button was."""
     await service.cancel(context, visitor, job_id)

@@ -16,7 +16,7 @@ from warpfold.app.dashboard.pages.new_job import small_body
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import LargeFormRoute
 from warpfold.app.dashboard.routes import router as pages
-from warpfold.app.dashboard.visitors import Contributor
+from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.errors import ApiError, Invalid
 from warpfold.app.http.large_bodies import LARGE_BYTES
@@ -32,13 +32,13 @@ router = pages(LargeFormRoute)
 
 
 @router.get("/batches/new")
-async def show(request: Request, visitor: Contributor) -> Response:
+async def show(request: Request, visitor: Visitor) -> Response:
     """The form, with a sweep as an example in it."""
     return await _page(request, visitor, SentBatch("", "", _EXAMPLE, uuid4().hex, None, (), ()))
 
 
 @router.post("/batches/new")
-async def submit(request: Request, visitor: Contributor, context: Using) -> Response:
+async def submit(request: Request, visitor: Visitor, context: Using) -> Response:
     """Submit all jobs, and go to the batch. Faults are named by their lines, and the form stays as it was."""
     small = await small_body(request)
     if small is not None:

@@ -29,7 +29,7 @@ from warpfold.app.dashboard.forms.submission import (
 from warpfold.app.dashboard.rendering import page, part
 from warpfold.app.dashboard.routes import LargeFormRoute
 from warpfold.app.dashboard.routes import router as pages
-from warpfold.app.dashboard.visitors import Contributor
+from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.error_handlers import as_api_error
 from warpfold.app.http.errors import ApiError, FieldProblem, UnsupportedMedia
@@ -48,7 +48,7 @@ router = pages(LargeFormRoute)
 @router.get("/jobs/new")
 async def show(
     request: Request,
-    visitor: Contributor,
+    visitor: Visitor,
     context: Using,
     kind: Annotated[str, Query(max_length=32)] = "reduce",
     source: Annotated[UUID | None, Query(alias="from")] = None,
@@ -72,7 +72,7 @@ async def show(
 @router.post("/jobs/new/fields")
 async def fields(
     request: Request,
-    visitor: Contributor,
+    visitor: Visitor,
     context: Using,
     look_into: Annotated[Literal["", "source", "other"], Query(alias="look")] = "",
 ) -> Response:
@@ -101,14 +101,14 @@ async def fields(
 
 
 @router.post("/jobs/new/preview")
-async def preview(request: Request, visitor: Contributor, context: Using) -> Response:
+async def preview(request: Request, visitor: Visitor, context: Using) -> Response:
     """Show the submission in curl and Python, its faults so far, and the parts that no slot could run."""
     submission = await _sent(request, context, visitor)
     return part("new_job_preview", **await _preview(context, submission)).response(request)
 
 
 @router.post("/jobs/new")
-async def submit(request: Request, visitor: Contributor, context: Using) -> Response:
+async def submit(request: Request, visitor: Visitor, context: Using) -> Response:
     """Submit, and go to the job. A bad value comes back marked, with everything else as it was."""
     submission = await _sent(request, context, visitor)
     if submission.spec is None:

@@ -12,7 +12,7 @@ from warpfold.app.catalogue.presets import PresetView
 from warpfold.app.dashboard.forms.reading import integer
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
-from warpfold.app.dashboard.visitors import Contributor, Visitor
+from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.http.context import Using
 from warpfold.app.http.error_handlers import spec_problem
 from warpfold.app.http.errors import NotFound
@@ -59,7 +59,7 @@ async def show_one(name: str, request: Request, visitor: Visitor) -> Response:
 @router.post("/presets/{name}/run")
 async def run(
     name: str,
-    visitor: Contributor,
+    visitor: Visitor,
     context: Using,
     backend: Annotated[str, Form(max_length=16)] = "",
     max_n: Annotated[str, Form(max_length=32)] = "",

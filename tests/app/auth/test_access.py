@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.api import NO_TLS, THREE_VALUES, Api, until_refused
 from tests.support.sse import events
+from tests.support.waiting import until
 from warpfold.app.auth import sessions
 from warpfold.app.auth.access import SESSION_COOKIE
 from warpfold.app.auth.access_tokens import Role, create_token, hash_of, list_tokens, revoke_token, rotate_token
@@ -41,11 +42,72 @@ def test_a_rotated_token_is_useless_at_once_and_the_new_one_is_good(own_api: Api
     assert http.get("/v1/ops").status_code == 401
     assert with_session(own_api, session) == 401
     new = as_bearer(own_api, made["token"])
-    [first, second] = new.get("/v1/users/me/tokens").json()["items"]
-    assert first["revoked_at"] is not None
-    assert second["revoked_at"] is None
-    assert second["expires_at"] > first["expires_at"]
-    assert "token" not in second
+    [listed] = new.get("/v1/users/me/tokens").json()["items"]
+    assert (listed["id"], listed["hint"], listed["revoked_at"]) == (made["id"], made["token"][:9], None)
+    assert listed["expires_at"] > listed["created_at"]
+    assert listed["rotated_at"] == listed["old_secret_until"]
+    assert "token" not in listed
+
+
+def test_both_secrets_hold_for_a_while_if_that_is_asked_for(own_api: Api) -> None:
+    old = own_api.database.run(create_token, "cyd")
+    session = signed_in(own_api, old)
+    http = as_bearer(own_api, old)
+    [token] = http.get("/v1/users/me/tokens").json()["items"]
+    path = f"/v1/users/me/tokens/{token['id']}/rotate"
+    assert http.post(path, params={"both_hold_hours": -1}).status_code == 422
+    new = http.post(path, params={"both_hold_hours": 2}).json()["token"]
+    assert [as_bearer(own_api, each).get("/v1/ops").status_code for each in (old, new)] == [200, 200]
+    late = signed_in(own_api, old)
+    with psycopg.connect(own_api.settings.database_url, autocommit=True) as connection:
+        ends = connection.execute("select max(expires_at) < now() + interval '2 hours' from sessions").fetchone()
+        assert ends == (True,)
+        connection.execute("update tokens set old_until = now()")
+        connection.execute("update sessions set expires_at = now()")
+        connection.execute("notify warpfold_access")
+    until_refused(lambda: as_bearer(own_api, old).get("/v1/ops"))
+    assert as_bearer(own_api, new).get("/v1/ops").status_code == 200
+    assert [with_session(own_api, each) for each in (session, late)] == [401, 401]
+    assert own_api.database.run(rotate_token, hash_of(old)) is None
+
+
+def test_a_use_is_noted_once_a_minute(own_api: Api) -> None:
+    token = own_api.database.run(create_token, "cyd")
+    http = as_bearer(own_api, token)
+    noted = []
+    for _ in range(2):
+        noted.append(http.get("/v1/users/me/tokens").json()["items"][0]["last_used_at"])
+    assert noted[0] is not None
+    assert noted[0] == noted[1]
+    with psycopg.connect(own_api.settings.database_url, autocommit=True) as connection:
+        connection.execute("update tokens set last_used_at = last_used_at - interval '61 seconds'")
+        connection.execute("notify warpfold_access")
+    until(lambda: http.get("/v1/users/me/tokens").json()["items"][0]["last_used_at"] > noted[0])
+
+
+def test_a_key_makes_keys_that_may_and_last_no_more_than_itself(own_api: Api) -> None:
+    http = as_bearer(own_api, own_api.database.run(create_token, "cyd", None, "", 7.0))
+    made = http.post("/v1/users/me/tokens", json={"label": "sensor", "scopes": ["submit"]}).json()
+    assert (made["scopes"], made["made_by"], made["label"]) == (["submit"], "cyd", "sensor")
+    assert made["expires_at"] is not None
+    for field, value in (("scopes", ["admin"]), ("scopes", []), ("scopes", ["all"]), ("expires_in_days", 8)):
+        refused = http.post("/v1/users/me/tokens", json={field: value})
+        assert (refused.status_code, refused.json()["errors"][0]["field"].partition(".")[0]) == (422, field)
+    sensor = as_bearer(own_api, made["token"])
+    assert sensor.post("/v1/jobs", json=dict(THREE_VALUES)).status_code == 202
+    for path in ("/v1/jobs", "/v1/users/me/tokens"):
+        assert "scope read" in sensor.get(path).json()["detail"]
+    assert sensor.post("/v1/users/me/tokens", json={}).status_code == 403
+    assert sensor.get("/v1/users/me").json()["name"] == "cyd"
+
+
+def test_a_key_follows_the_role_of_its_user_down(own_api: Api) -> None:
+    http = as_bearer(own_api, own_api.database.run(create_token, "cyd"))
+    made = http.post("/v1/users/me/tokens", json={"scopes": ["submit", "read"]}).json()
+    assert own_api.client("root").put("/v1/users/cyd", json={"role": "viewer"}).is_success
+    own = as_bearer(own_api, made["token"])
+    until_refused(lambda: own.post("/v1/jobs", json=dict(THREE_VALUES)), 403)
+    assert {tuple(token["scopes"]) for token in http.get("/v1/users/me/tokens").json()["items"]} == {("read",)}
 
 
 def test_a_viewer_may_rotate_and_sign_out_and_still_changes_nothing_else(own_api: Api) -> None:

@@ -21,8 +21,8 @@ def test_a_token_is_created_listed_and_revoked(run: CliRunner) -> None:
     listed = run.invoke(cli, ["list"]).stdout
     assert token not in listed
     assert all(text in listed for text in ("ann", "admin", "laptop", token[:9]))
-    assert run.invoke(cli, ["revoke", "1"]).exit_code == 0
-    again = run.invoke(cli, ["revoke", "1"])
+    assert run.invoke(cli, ["remove", "1"]).exit_code == 0
+    again = run.invoke(cli, ["revoke", "1"])  # as the command was called before
     assert again.exit_code == 1
     assert "no token 1 in force" in again.stderr
 
@@ -54,3 +54,20 @@ def test_a_database_that_is_not_there_is_told_in_a_sentence(run: CliRunner, monk
     assert "the database cannot be used" in failed.stderr
     monkeypatch.delenv("WARPFOLD_DATABASE_URL")
     assert "WARPFOLD_DATABASE_URL" in run.invoke(cli, ["list"]).stderr
+
+
+def test_a_token_is_rotated_by_its_id_or_by_standard_input(run: CliRunner) -> None:
+    first = run.invoke(cli, ["create", "ann", "--scope", "read", "--scope", "submit"]).stdout.strip()
+    assert "read submit" in run.invoke(cli, ["list"]).stdout
+    second = run.invoke(cli, ["rotate", "1", "--both-hold", "1"]).stdout.strip()
+    third = run.invoke(cli, ["rotate"], input=f"{second}\n").stdout.strip()
+    assert len({first, second, third}) == 3
+    assert third[:9] in run.invoke(cli, ["list"]).stdout
+    assert run.invoke(cli, ["rotate"], input=f"{second}\n").exit_code == 1
+    assert run.invoke(cli, ["rotate", "2"]).exit_code == 1
+
+
+def test_a_scope_beyond_the_role_is_refused_in_a_sentence(run: CliRunner) -> None:
+    refused = run.invoke(cli, ["create", "vic", "--role", "viewer", "--scope", "submit"])
+    assert refused.exit_code == 1
+    assert "does not allow submit" in refused.stderr

@@ -12,7 +12,8 @@ import pytest
 from tests.support.api import NO_TLS, THREE_VALUES, Api, running_api
 from tests.support.private_things import ROLES, PrivateThings, let_all_in, made
 from warpfold.app.auth.access import SESSION_COOKIE
-from warpfold.app.auth.access_tokens import create_token
+from warpfold.app.auth.access_tokens import SCOPES, Role, create_token, issue_token
+from warpfold.app.auth.scopes import Scope
 from warpfold.app.auth.sessions import open_session
 
 PAGE = Path(__file__).parents[3] / "docs/sharing.md"
@@ -35,8 +36,9 @@ LISTED: Mapping[str, tuple[Mapping[str, str], str]] = {
 
 def table() -> Mapping[str, Mapping[str, str]]:
     """What the page says of each route, by role."""
-    roles = ("owner", "admin", "named user", "other user", "viewer")
-    rows = {route: dict(zip(roles, cells.split(" | "), strict=True)) for route, cells in _ROW.findall(PAGE.read_text())}
+    columns = ("key", "owner", "admin", "named user", "other user", "viewer")
+    lines = _ROW.findall(PAGE.read_text())
+    rows = {route: dict(zip(columns, cells.split(" | "), strict=True)) for route, cells in lines}
     assert len(rows) > 40
     return rows
 
@@ -113,6 +115,47 @@ def test_each_route_answers_each_role_as_the_table_says(walked: Api, things: Pri
         elif TABLE[route][role] == "what they see":
             seen[role] = "what they see" if answer.status_code == 200 else str(answer.status_code)
     assert seen == {role: TABLE[route][role] for role in ROLES}
+
+
+SINGLE = {scope: (scope,) for scope in Scope}
+BUT = {scope: tuple(other for other in Scope if other is not scope) for scope in Scope}
+
+
+def issued(api: Api, user: str, role: Role, scopes: tuple[Scope, ...]) -> str:
+    kept = [scope for scope in scopes if scope in SCOPES[role]] or [Scope.READ]
+    return api.database.run(issue_token, user, role, scopes=kept).token
+
+
+def test_a_key_may_do_what_the_table_says_and_no_more(walked: Api) -> None:
+    unknown = PrivateThings.unknown()
+    for route, row in TABLE.items():
+        need = row["key"]
+        if need == "none":
+            continue
+        role, user = (Role.ADMIN, "root") if need == Scope.ADMIN else (Role.USER, "ann")
+        # With the one scope that the route needs, and then with all others.
+        enough = tuple(Scope) if need == "whole" else SINGLE[Scope(need) if need != "any" else Scope.SUBMIT]
+        walked.tokens["enough"] = issued(walked, user, role, enough)
+        assert status_of(walked, "enough", route, unknown) not in (401, 403), route
+        if need != "any":
+            walked.tokens["other"] = issued(walked, user, role, BUT[Scope.MANAGE if need == "whole" else Scope(need)])
+            assert status_of(walked, "other", route, unknown) == 403, route
+
+
+def status_of(api: Api, user: str, route: str, things: PrivateThings) -> int:
+    method, path = route.split(" ")
+    filled = path.format(**(asdict(things) | {"name": user, "suffix": "svg", "worker": "gone", "token_id": 1 << 60}))
+    filled = filled.replace("/v1/quotas/enough", "/v1/quotas/ann").replace("/v1/quotas/other", "/v1/quotas/ann")
+    parameters = {"baseline": things.job_id, "candidate": things.job_id} if path == "/v1/results/compare" else {}
+    return api.client(user).request(method, filled, params=parameters).status_code
+
+
+def test_a_key_of_an_admin_without_that_scope_sees_what_any_user_sees(walked: Api, things: PrivateThings) -> None:
+    walked.tokens["plain"] = issued(walked, "root", Role.ADMIN, (Scope.READ, Scope.MANAGE))
+    plain = walked.client("plain")
+    assert plain.get(f"/v1/jobs/{things.job_id}").status_code == 404
+    assert plain.post(f"/v1/jobs/{things.job_id}/cancel").status_code == 404
+    assert things.job_id not in plain.get("/v1/jobs").text
 
 
 def test_nobody_gets_anything_without_a_token(walked: Api, things: PrivateThings) -> None:

@@ -38,7 +38,14 @@ def test_a_viewer_sees_all_pages_but_those_that_change_something(window: Windows
 def test_only_admins_administer(window: Windows, user: str) -> None:
     browser = window(user)
     assert browser.get("/admin").status_code == 403
-    for path in ("tokens", "tokens/1/revoke", "users/ann", "workers/gpu1:cpu/drain", "workers/gpu1:cpu/resume"):
+    for path in (
+        "keys",
+        "keys/1/remove",
+        "users/ann",
+        "users/ann/remove",
+        "workers/gpu1:cpu/drain",
+        "workers/gpu1:cpu/resume",
+    ):
         assert browser.post(f"/admin/{path}", data={"user": "eve", "role": "admin"}).status_code == 403
 
 

@@ -54,7 +54,7 @@ def test_a_token_is_checked_before_the_body(refusing: httpx.Client, body: bytes)
     assert response.status_code == 401
 
 
-OWN_ACCESS = ("/v1/users/me/tokens/rotate", "/v1/users/me/tokens/{token_id}", "/v1/users/me/sessions")
+OWN_ACCESS = "/v1/users/me/"
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
@@ -72,7 +72,7 @@ def writing_routes(api: Api) -> list[tuple[str, str]]:
         (method, path.replace("{job_id}", NOBODY))
         for path, methods in document["paths"].items()
         for method in methods
-        if method not in ("get", "head") and path not in OWN_ACCESS
+        if method not in ("get", "head") and not path.startswith(OWN_ACCESS)
     ]
 
 

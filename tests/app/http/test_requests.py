@@ -117,7 +117,7 @@ TWICE: list[tuple[str, str, str]] = [
     ("/v1/batches", '{"specs": [{"kind": "reduce"}, {"source": {"n": 1, "n": 2}}]}', "specs[1].source.n"),
     ("/v1/batches", '{"sweep": {"spec": {}, "over": {"op": ["sum"], "op": ["max"]}}}', "sweep.over.op"),
     ("/v1/states/merge", '{"states": [], "states": []}', "states"),
-    ("/v1/tokens", '{"name": "a", "name": "b"}', "name"),
+    ("/v1/users/me/tokens", '{"label": "a", "label": "b"}', "label"),
 ]
 
 

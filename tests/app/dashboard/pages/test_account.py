@@ -1,9 +1,12 @@
+import re
 from collections.abc import Callable
 
 import pytest
 
 from tests.support.api import Api
 from tests.support.window import Window
+from warpfold.app.auth.access_tokens import issue_token, list_tokens
+from warpfold.app.auth.scopes import Scope
 
 Windows = Callable[[str | None], Window]
 
@@ -87,7 +90,7 @@ def test_signing_out_ends_the_session_itself(window: Windows) -> None:
         {"Sec-Fetch-Site": "none"},
     ],
 )
-@pytest.mark.parametrize("path", ["/sign-out", "/sign-in", "/jobs/new", "/admin/tokens"])
+@pytest.mark.parametrize("path", ["/sign-out", "/sign-in", "/jobs/new", "/admin/keys"])
 def test_a_form_of_another_site_is_refused(window: Windows, path: str, headers: dict[str, str]) -> None:
     root = window("root")
     assert root.post(path, headers=headers).status_code == 403
@@ -99,3 +102,38 @@ def test_a_form_that_says_nothing_of_its_origin_is_refused(window: Windows) -> N
     del ann.headers["Origin"]
     assert ann.post("/sign-out").status_code == 403
     assert ann.post("/sign-out", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 303
+
+
+def test_a_key_is_made_rotated_and_removed(window: Windows, api: Api) -> None:
+    ann = window("ann")
+    answer = ann.post("/account/keys", data={"label": "sensor", "days": "3", "scopes": ["submit"]})
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
+    [secret] = re.findall(r"wf_[\w-]{40,}", answer.text)
+    api.tokens["sensor"] = secret
+    assert api.client("sensor").get("/v1/jobs").status_code == 403
+    [key] = [token for token in api.database.run(list_tokens) if token.label == "sensor"]
+    assert (key.scopes, key.made_by) == ({Scope.SUBMIT}, "ann")
+    rotated = ann.post(f"/account/keys/{key.id}/rotate", data={"both_hold_hours": "0"})
+    [new] = re.findall(r"wf_[\w-]{40,}", rotated.text)
+    assert new != secret
+    assert ann.post(f"/account/keys/{key.id}/remove").status_code == 303
+    assert ann.post(f"/account/keys/{key.id}/rotate").status_code == 404
+    assert window("bob").post(f"/account/keys/{key.id}/remove").status_code == 404
+
+
+def test_a_key_that_cannot_be_made_is_told_and_what_was_typed_stays(window: Windows) -> None:
+    for fields in ({"scopes": ["admin"]}, {"days": "soon", "scopes": ["read"]}, {}):
+        answer = window("ann").post("/account/keys", data={"label": "what I typed", **fields})
+        assert answer.status_code == 422
+        assert 'role="alert"' in answer.text
+        assert "what I typed" in answer.text
+
+
+def test_a_session_may_do_what_its_key_may(window: Windows, api: Api) -> None:
+    nobody = window(None)
+    api.tokens["reads"] = api.database.run(issue_token, "ann", scopes=[Scope.READ]).token
+    assert nobody.post("/sign-in", data={"token": api.tokens["reads"]}).status_code == 303
+    assert nobody.get("/jobs").status_code == 200
+    assert "New job</a>" not in nobody.get("/jobs").text
+    assert nobody.get("/jobs/new").status_code == 403
+    assert nobody.post("/account/keys", data={"scopes": ["read"]}).status_code == 403

@@ -5,8 +5,10 @@ import pytest
 
 from tests.support.api import WORKER, Api
 from tests.support.window import Window
-from warpfold.app.auth.access_tokens import Role, list_tokens
+from warpfold.app.auth.access_tokens import Role, create_token, list_tokens
+from warpfold.app.auth.scopes import Scope
 
+ALL = [scope.value for scope in Scope]
 Windows = Callable[[str], Window]
 
 
@@ -16,7 +18,7 @@ def root(window: Windows) -> Window:
 
 
 def test_a_token_is_shown_once_and_works(root: Window, api: Api) -> None:
-    answer = root.post("/admin/tokens", data={"user": "gil", "role": "viewer", "label": "the hall"})
+    answer = root.post("/admin/keys", data={"user": "gil", "role": "viewer", "label": "the hall", "scopes": ALL})
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "no-store"
     [token] = re.findall(r"wf_[\w-]{40,}", answer.text)
@@ -26,14 +28,14 @@ def test_a_token_is_shown_once_and_works(root: Window, api: Api) -> None:
     nobody.close()
     [made] = [token for token in api.database.run(list_tokens) if token.user == "gil" and token.revoked_at is None]
     assert (made.role, made.label) == (Role.VIEWER, "the hall")
-    assert root.post(f"/admin/tokens/{made.id}/revoke").status_code == 303
+    assert root.post(f"/admin/keys/{made.id}/remove").status_code == 303
 
 
 @pytest.mark.parametrize(
     "fields", [{"user": ""}, {"user": "a/b"}, {"user": "root", "role": "viewer"}, {"user": "x", "role": "king"}]
 )
 def test_a_token_that_cannot_be_made_is_told_and_what_was_typed_stays(root: Window, fields: dict[str, str]) -> None:
-    answer = root.post("/admin/tokens", data={"label": "what I typed", **fields})
+    answer = root.post("/admin/keys", data={"label": "what I typed", "scopes": ALL, **fields})
     assert answer.status_code in (409, 422)
     assert 'role="alert"' in answer.text
     assert "what I typed" in answer.text
@@ -73,3 +75,27 @@ def test_a_worker_is_drained_and_resumed(root: Window, api: Api) -> None:
     assert root.post(f"/admin/workers/{WORKER.id}/resume").status_code == 303
     assert "drained" not in root.get("/admin").text
     assert root.post("/admin/workers/nobody/drain").status_code == 404
+
+
+def test_a_user_is_removed_after_the_page_has_said_what_happens(root: Window, api: Api) -> None:
+    token = api.database.run(create_token, "rex")
+    api.tokens["rex"] = token
+    job = api.submit("rex")
+    page = root.get("/admin/users/rex/removal")
+    assert page.status_code == 200
+    assert "<b>1</b> waiting or running job is cancelled" in page.text
+    assert api.client("rex").get(f"/v1/jobs/{job}").json()["status"] == "queued"
+    assert root.post("/admin/users/rex/remove").status_code == 303
+    assert api.client("root").get(f"/v1/jobs/{job}").json()["status"] == "cancelled"
+    assert "rex" not in re.findall(r"Save<span class=\"unseen\"> (\w+)<", root.get("/admin").text)
+    assert root.get("/admin/users/rex/removal").status_code == 404
+    assert root.post("/admin/users/root/remove").status_code == 409
+
+
+def test_a_key_of_anybody_is_rotated(root: Window, api: Api) -> None:
+    api.database.run(create_token, "gil")
+    made = [token for token in api.database.run(list_tokens) if token.user == "gil"][-1]
+    answer = root.post(f"/admin/keys/{made.id}/rotate", data={"both_hold_hours": "1"})
+    assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
+    assert re.findall(r"wf_[\w-]{40,}", answer.text)
+    assert root.post("/admin/keys/999999/rotate").status_code == 404
