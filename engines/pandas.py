@@ -6,7 +6,7 @@ An import adds the accessor `exact` to Series and DataFrames.
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -302,38 +302,19 @@ class _Accessor:
     def __init__(self, data: Any) -> None:
         self._data = data
 
-    def sum(self, *, skipna: bool = True, min_count: int = 0) -> Any:
-        """As `warpfold.pandas.sum`."""
-        return sum(self._data, skipna=skipna, min_count=min_count)
 
-    def mean(self, *, skipna: bool = True) -> Any:
-        """As `warpfold.pandas.mean`."""
-        return mean(self._data, skipna=skipna)
+def _of_data(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of this module as a method of the accessor."""
 
-    def var(self, *, skipna: bool = True, ddof: int = 1) -> Any:
-        """As `warpfold.pandas.var`."""
-        return var(self._data, skipna=skipna, ddof=ddof)
+    @wraps(function)
+    def method(accessor: _Accessor, **options: Any) -> Any:
+        return function(accessor._data, **options)
 
-    def std(self, *, skipna: bool = True, ddof: int = 1) -> Any:
-        """As `warpfold.pandas.std`."""
-        return std(self._data, skipna=skipna, ddof=ddof)
+    return method
 
-    def norm1(self, *, skipna: bool = True) -> Any:
-        """As `warpfold.pandas.norm1`."""
-        return norm1(self._data, skipna=skipna)
 
-    def norm2(self, *, skipna: bool = True) -> Any:
-        """As `warpfold.pandas.norm2`."""
-        return norm2(self._data, skipna=skipna)
-
-    def sum_squares(self, *, skipna: bool = True) -> Any:
-        """As `warpfold.pandas.sum_squares`."""
-        return sum_squares(self._data, skipna=skipna)
-
-    def state(self) -> Any:
-        """As `warpfold.pandas.state`."""
-        return state(self._data)
-
+for _each in (sum, mean, var, std, norm1, norm2, sum_squares, state):
+    setattr(_Accessor, _each.__name__, _of_data(_each))
 
 pd.api.extensions.register_series_accessor("exact")(_Accessor)
 pd.api.extensions.register_dataframe_accessor("exact")(_Accessor)

@@ -57,6 +57,10 @@ class ApiError(HTTPException):
     type: ClassVar[str] = "internal"
     title: ClassVar[str] = "The service failed"
 
+    def __init_subclass__(cls, *, type: str, status: int | None = None) -> None:
+        """The title of a kind of problem is what its text says."""
+        cls.type, cls.status, cls.title = type, status or cls.status, (cls.__doc__ or "").removesuffix(".")
+
     def __init__(
         self,
         detail: str,
@@ -70,39 +74,23 @@ class ApiError(HTTPException):
         self.extension = extension
 
 
-class BadRequest(ApiError):
+class BadRequest(ApiError, status=400, type="bad-request"):
     """The request cannot be read."""
 
-    status = 400
-    type = "bad-request"
-    title = "The request cannot be read"
 
-
-class Unauthorized(ApiError):
+class Unauthorized(ApiError, status=401, type="unauthorized"):
     """A valid token is needed."""
-
-    status = 401
-    type = "unauthorized"
-    title = "A valid token is needed"
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail, headers={"WWW-Authenticate": 'Bearer realm="warpfold"'})
 
 
-class Forbidden(ApiError):
+class Forbidden(ApiError, status=403, type="forbidden"):
     """The token does not allow this."""
 
-    status = 403
-    type = "forbidden"
-    title = "The token does not allow this"
 
-
-class NotFound(ApiError):
+class NotFound(ApiError, status=404, type="not-found"):
     """There is no such thing."""
-
-    status = 404
-    type = "not-found"
-    title = "There is no such thing"
 
 
 def no_such_batch() -> NotFound:
@@ -115,35 +103,20 @@ def no_such_job() -> NotFound:
     return NotFound("There is no job with this id that you may see, or it was removed when its time was over.")
 
 
-class NotAcceptable(ApiError):
+class NotAcceptable(ApiError, status=406, type="not-acceptable"):
     """None of the accepted media types is offered."""
 
-    status = 406
-    type = "not-acceptable"
-    title = "None of the accepted media types is offered"
 
-
-class TimedOut(ApiError):
+class TimedOut(ApiError, status=408, type="request-timeout"):
     """The request took too long to arrive."""
 
-    status = 408
-    type = "request-timeout"
-    title = "The request took too long to arrive"
 
-
-class Conflict(ApiError):
+class Conflict(ApiError, status=409, type="conflict"):
     """The present state does not allow this."""
 
-    status = 409
-    type = "conflict"
-    title = "The present state does not allow this"
 
-
-class UploadMoved(Conflict):
+class UploadMoved(Conflict, type="mismatching-upload-offset"):
     """The upload stands at another offset."""
-
-    type = "mismatching-upload-offset"
-    title = "The upload stands at another offset"
 
     @classmethod
     def at(cls, expected: int, provided: int) -> "UploadMoved":
@@ -155,52 +128,28 @@ class UploadMoved(Conflict):
         )
 
 
-class Gone(ApiError):
-    """The resource was here and has been removed."""
-
-    status = 410
-    type = "gone"
-    title = "It is no longer here"
+class Gone(ApiError, status=410, type="gone"):
+    """It is no longer here."""
 
 
-class TooLarge(ApiError):
+class TooLarge(ApiError, status=413, type="too-large"):
     """The request is too large."""
 
-    status = 413
-    type = "too-large"
-    title = "The request is too large"
 
-
-class UriTooLong(ApiError):
+class UriTooLong(ApiError, status=414, type="uri-too-long"):
     """The target of the request is too long."""
 
-    status = 414
-    type = "uri-too-long"
-    title = "The target of the request is too long"
 
-
-class UnsupportedMedia(ApiError):
+class UnsupportedMedia(ApiError, status=415, type="unsupported-media-type"):
     """The body's media type is not supported."""
 
-    status = 415
-    type = "unsupported-media-type"
-    title = "The body's media type is not supported"
 
-
-class RangeNotSatisfiable(ApiError):
+class RangeNotSatisfiable(ApiError, status=416, type="range-not-satisfiable"):
     """The file has none of these bytes."""
 
-    status = 416
-    type = "range-not-satisfiable"
-    title = "The file has none of these bytes"
 
-
-class Invalid(ApiError):
+class Invalid(ApiError, status=422, type="invalid-input"):
     """The request cannot be carried out as written."""
-
-    status = 422
-    type = "invalid-input"
-    title = "The request cannot be carried out as written"
 
     @classmethod
     def of(cls, field: str, message: str) -> "Invalid":
@@ -214,31 +163,19 @@ class Invalid(ApiError):
         return cls("; ".join(sentences), errors=errors)
 
 
-class TooMany(ApiError):
+class TooMany(ApiError, status=429, type="too-many"):
     """Too many requests or jobs."""
-
-    status = 429
-    type = "too-many"
-    title = "Too many requests or jobs"
 
     def __init__(self, detail: str, retry_after_s: int, extension: Mapping[str, object] = MappingProxyType({})) -> None:
         super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, extension=extension)
 
 
-class HeadTooLarge(ApiError):
+class HeadTooLarge(ApiError, status=431, type="head-too-large"):
     """The head of the request is too large."""
 
-    status = 431
-    type = "head-too-large"
-    title = "The head of the request is too large"
 
-
-class Unavailable(ApiError):
+class Unavailable(ApiError, status=503, type="unavailable"):
     """The service cannot do this at the moment."""
-
-    status = 503
-    type = "unavailable"
-    title = "The service cannot do this at the moment"
 
     def __init__(
         self, detail: str, retry_after_s: int = 1, extension: Mapping[str, object] = MappingProxyType({})
@@ -246,12 +183,8 @@ class Unavailable(ApiError):
         super().__init__(detail, headers={"Retry-After": str(retry_after_s)}, extension=extension)
 
 
-class VersionNotSupported(ApiError):
+class VersionNotSupported(ApiError, status=505, type="http-version-not-supported"):
     """The version of HTTP is not supported."""
-
-    status = 505
-    type = "http-version-not-supported"
-    title = "The version of HTTP is not supported"
 
     @classmethod
     def of(cls, version: str) -> "VersionNotSupported":
@@ -260,12 +193,8 @@ class VersionNotSupported(ApiError):
         return cls(f"The request {named}; this server speaks HTTP/1.1 and HTTP/1.0.")
 
 
-class NoRoom(ApiError):
+class NoRoom(ApiError, status=507, type="insufficient-storage"):
     """The service has no room for this."""
-
-    status = 507
-    type = "insufficient-storage"
-    title = "The service has no room for this"
 
 
 def problem_response(error: ApiError) -> Response:
