@@ -1,6 +1,5 @@
 """Arrays and columns of times, decimals and complex numbers give what the files of them give, by every client."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,8 +11,7 @@ import polars
 import pyarrow
 import pytest
 
-from tests.support.service import Service
-from warpfold.client import AsyncClient, Client, JobFailed, ReduceResult, local
+from warpfold.client import Client, JobFailed, ReduceResult, local
 from warpfold.client.array_files import ArrayAsFile
 from warpfold.client.as_files import as_file
 from warpfold.kernels.errors import InvalidInput
@@ -42,15 +40,11 @@ def _facts(result: ReduceResult) -> object:
     ],
 )
 def test_an_array_gives_what_its_file_gives(
-    client: Client, service: Service, tmp_path: Path, array: np.ndarray[Any, Any], op: str
+    client: Client, tmp_path: Path, array: np.ndarray[Any, Any], op: str
 ) -> None:
-    async def awaited() -> ReduceResult:
-        async with AsyncClient(service.url, service.token) as other:
-            return await other.reduce(array, op)
-
     np.save(tmp_path / "x.npy", np.ascontiguousarray(array))
     of_file = client.reduce(tmp_path / "x.npy", op)
-    assert _facts(client.reduce(array, op)) == _facts(asyncio.run(awaited())) == _facts(of_file)
+    assert _facts(client.reduce(array, op)) == _facts(of_file)
     here = local.reduce(array, op)
     value = here.value if here.imaginary is None else complex(here.value, here.imaginary)
     assert (value, here.dtype, here.count) == (of_file.value, of_file.dtype, of_file.count)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.service import Service
 from warpfold.client import AsyncClient, Client, ReduceResult, Refused, Unreachable, WaitedTooLong
+from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
 
 LARGE = np.random.default_rng(6).standard_normal(20_000)
@@ -63,12 +64,20 @@ def test_more_tasks_than_connections_may_wait_as_long_as_it_takes(service: Servi
     asyncio.run(use())
 
 
-@pytest.mark.parametrize(("sync", "other"), [(Client, AsyncClient), (LiveJob, AsyncLiveJob)])
+@pytest.mark.parametrize(
+    ("sync", "other"), [(Client, AsyncClient), (LiveJob, AsyncLiveJob), (LiveBatch, AsyncLiveBatch)]
+)
 def test_both_clients_offer_the_same(sync: type, other: type) -> None:
     def methods(of: type) -> dict[str, list[str]]:
         own = {
-            name: method for name, method in vars(of).items() if inspect.isfunction(method) and not name.startswith("_")
+            name: method
+            for name, method in vars(of).items()
+            if inspect.isfunction(method) and not name.startswith(("_", "model_"))
         }
         return {name: list(inspect.signature(method).parameters) for name, method in own.items()}
 
     assert methods(sync) == methods(other)
+    own = {name: vars(other)[name] for name in methods(other)}
+    assert all(map(inspect.iscoroutinefunction, (method for name, method in own.items() if name != "map")))
+    shared = {name for name, method in own.items() if getattr(method, "__wrapped__", None) is vars(sync)[name]}
+    assert own.keys() - shared <= {"map"}, "each conversation is written once"

@@ -1,14 +1,12 @@
 """Reductions along axes and by segments through the client: NumPy arrays in, NumPy arrays out."""
 
-import asyncio
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.support.service import Service
-from warpfold.client import AsyncClient, Client, ReduceArrayResult, Refused
+from warpfold.client import Client, ReduceArrayResult, Refused
 from warpfold.client.groups import fields_of
 from warpfold.client.local import grouping_of
 from warpfold.client.value_arrays import array_from
@@ -44,15 +42,6 @@ def test_segments_have_a_length_or_offsets_and_a_missing_value_is_masked(client:
     most = client.reduce([1.0, 2.0, 4.0], "max", segments=[0, 2, 2, 3])
     assert isinstance(most, np.ma.MaskedArray)
     assert most.tolist() == [2.0, None, 4.0]
-
-
-def test_asyncio_gives_the_same(service: Service) -> None:
-    async def use() -> list[float]:
-        async with AsyncClient(service.url, service.token) as client:
-            total = await client.reduce(SMALL, axis=0)
-            return list(total.tolist())
-
-    assert asyncio.run(use()) == [1.0, 7.0]
 
 
 def test_what_is_wrong_names_the_field(client: Client) -> None:

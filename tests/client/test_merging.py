@@ -1,16 +1,13 @@
 """Tables of exact states through the client: jobs, files and tables are merged to one frame or array."""
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.service import Service
-from warpfold.client import AsyncClient, Client, JobFailed, MergeResult
+from warpfold.client import Client, JobFailed, MergeResult
 
 RNG = np.random.default_rng(5)
 SALES = pyarrow.table(
@@ -49,15 +46,6 @@ def test_values_of_an_array_merge_to_an_array(client: Client) -> None:
     assert isinstance(client.result(job), MergeResult)
     with pytest.raises(TypeError, match="merges no tables"):
         client.merged(jobs[0])
-
-
-def test_asyncio_gives_the_same(service: Service) -> None:
-    async def use() -> Any:
-        async with AsyncClient(service.url, service.token) as client:
-            jobs = [await client.submit_reduce(np.full((2, 3), 0.1), axis=0, states=True) for _ in range(2)]
-            return await client.merge_tables([await job.wait() for job in jobs])
-
-    assert asyncio.run(use()).tolist() == [0.4] * 3
 
 
 def test_a_frame_without_states_is_refused(client: Client) -> None:

@@ -1,8 +1,6 @@
 """Sources of specs: what is uploaded, and what the service reads."""
 
-import asyncio
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow
@@ -10,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from tests.support.service import Service
-from warpfold.client import AsyncClient, Client
+from warpfold.client import Client
 from warpfold.client.sources import ManyFiles, source
 from warpfold.kernels.errors import InvalidInput
 
@@ -112,19 +110,12 @@ def test_what_a_client_can_know_is_refused_by_name_before_anything_is_sent(tmp_p
     ):
         with pytest.raises(InvalidInput, match=message):
             nowhere.reduce(data, **options)
-        with pytest.raises(InvalidInput, match=message):
-            asyncio.run(_reduced_by_asyncio(data, options))
     for asked, message in (
         ({"k": "sum"}, r"1.parquet holds column 'k' as string"),
         ({"x": "summ"}, r"unknown op 'summ'; did you mean 'sum'\?"),
     ):
         with pytest.raises(InvalidInput, match=message):
             nowhere.groupby(parts[0], "x").agg(asked)
-
-
-async def _reduced_by_asyncio(data: object, options: dict[str, Any]) -> None:
-    async with AsyncClient("http://127.0.0.1:9", "wf_x", patience_s=0) as nowhere:
-        await nowhere.reduce(data, **options)
 
 
 def test_a_pattern_of_the_server_is_one_array() -> None:
