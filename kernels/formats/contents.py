@@ -156,7 +156,7 @@ def _parquet(file: BinaryIO) -> Iterator[Content]:
     footer = Footer.of(file)
     groups = [footer.metadata.row_group(number) for number in range(footer.metadata.num_row_groups)]
     largest = max((group.num_rows for group in groups), default=0)
-    closed = footer.encrypted(footer.schema.names) if footer.signed else []
+    closed = footer.unreadable(footer.schema.names)
     for field, stored in zip(footer.schema, footer.stored, strict=True):
         counts: list[int | None] = []
         nbytes = None

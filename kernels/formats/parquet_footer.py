@@ -5,10 +5,10 @@ of its pages. So no row is left out by a number of nulls, and a number that may 
 """
 
 import struct
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, pairwise, starmap
+from itertools import accumulate, chain, pairwise, starmap
 from typing import Any, BinaryIO, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.formats.hyperslab import check_elements
 from warpfold.kernels.formats.naming import damaged
-from warpfold.kernels.formats.parquet_pages import ColumnPages, codecs_of, leaves_of_words, longest_word
+from warpfold.kernels.formats.parquet_pages import ColumnPages, leaves_of_words, longest_word
 from warpfold.kernels.formats.row_filter import Bounds, Condition, columns_of, may_hold
 from warpfold.kernels.formats.tables import random_access
 from warpfold.kernels.machine.extras import required
@@ -26,6 +26,8 @@ MOST_FOOTER_BYTES = 1 << 27
 """The longest footer that is read: that of 100,000 column chunks takes some 20 MB."""
 
 _BATCH_ROWS = 1 << 16
+_NO_ROWS_BUFFER_BYTES = 1 << 12
+"""With a buffer, pyarrow opens a column without reading it."""
 _NS = 10**9
 _SURE_SECONDS = 2**63 // _NS - 1
 """Seconds around 1970 whose nanoseconds int64 holds, whatever fraction of a second follows."""
@@ -44,8 +46,6 @@ class Footer:
     signed: bool
     stored: tuple[range, ...]
     unit: str = "ns"
-    codecs: dict[int, bytes | None] = field(default_factory=dict)
-    """The codecs of stored columns in all row groups, of those that were asked for."""
 
     @classmethod
     def of(cls, file: BinaryIO) -> Self:
@@ -95,17 +95,8 @@ class Footer:
                     rows = min(rows, pages.rows_of_words(group, words[name], most, longest))
                 else:
                     for leaf in self.stored[self.schema.get_field_index(name)]:
-                        codecs = self._codecs(leaf)
-                        pages.check(group, leaf, None if codecs is None else codecs[group])
+                        pages.check(group, leaf)
         return rows
-
-    def _codecs(self, leaf: int) -> bytes | None:
-        if leaf not in self.codecs:
-            file = ByPosition(self.file)  # several threads may come here
-            length, path = _length(file), self.metadata.schema.column(leaf).path
-            footer = file.read(file.size - 8 - length, length)
-            self.codecs[leaf] = codecs_of(footer, path, self.metadata.num_row_groups)
-        return self.codecs[leaf]
 
     def leaf(self, name: str) -> int | None:
         """The number of the stored column of the column `name`; None of one in parts, and of lists."""
@@ -161,34 +152,41 @@ class Footer:
         return (least, most) if least <= most else None
 
     def check(self, columns: Collection[str]) -> None:
-        """Raise InvalidInput where one of the columns is encrypted. pyarrow ends the process where it is asked what a
-        footer says of such a column, and raises an error where it is asked to read the column."""
-        closed = self.encrypted(columns) if self.signed else []
-        if closed:
-            raise InvalidInput(
-                f"is encrypted in column {closed[0]!r}, and keys cannot be given here: write this column without "
-                "encryption, or reduce another column"
-            )
+        """Raise InvalidInput where one of the columns cannot be read, before anything is asked about it."""
+        for name, why in self.unreadable(columns).items():
+            if self.signed:
+                raise InvalidInput(
+                    f"is encrypted in column {name!r}, and keys cannot be given here: write this column without "
+                    "encryption, or reduce another column"
+                )
+            raise InvalidInput(f"has a footer that is wrong about column {name!r}: {why}")
 
-    def encrypted(self, columns: Collection[str]) -> list[str]:
-        """Those of the columns that cannot be read without a key."""
-        reader = self.reader()
-        return [name for name in columns if name in self.schema.names and not self._readable(reader, name)]
+    def unreadable(self, columns: Collection[str]) -> Mapping[str, str]:
+        """Those of the columns that pyarrow does not begin to read, and why: they are encrypted, or the footer says of
+        them what cannot be. Asked what the footer says of such a column, pyarrow ends the process, and so it is asked
+        for no rows of the column first, for which it reads nothing of the file."""
+        stored = {name: self.stored[self.schema.get_field_index(name)] for name in columns if name in self.schema.names}
+        if not stored:
+            return {}
+        reader = self.reader(buffer_size=_NO_ROWS_BUFFER_BYTES).reader
+        if self._why_unreadable(reader, [*chain.from_iterable(stored.values())]) is None:
+            return {}
+        reasons = {name: self._why_unreadable(reader, [*leaves]) for name, leaves in stored.items()}
+        return {name: why for name, why in reasons.items() if why is not None}
 
-    def _readable(self, reader: Any, name: str) -> bool:
-        pyarrow = required("pyarrow", "tables")
+    def _why_unreadable(self, reader: Any, leaves: list[int]) -> str | None:
         try:
             for group in range(self.metadata.num_row_groups):
-                next(reader.iter_batches(1, [group], [name], use_threads=False), None)
-        except (pyarrow.ArrowException, OSError):
-            return False
-        return True
+                next(reader.iter_batches(0, row_groups=[group], column_indices=leaves, use_threads=False), None)
+        except (required("pyarrow", "tables").ArrowException, OSError) as error:
+            return " ".join(str(error).split())[:200]
+        return None
 
     def keeping_times(self, columns: Collection[str] | None = None) -> "Footer":
         """The same footer, whose unit keeps all timestamps of 96 bits in these columns, or in all. All of them are read
         for it, since such columns have no statistics. Raises InvalidInput where no unit keeps them."""
         wide = [name for name in self.schema.names if (columns is None or name in columns) and self._is_wide(name)]
-        closed = self.encrypted(wide) if self.signed else []
+        closed = self.unreadable(wide)
         wide = [name for name in wide if name not in closed]
         if not wide or self._all_near_1970(wide):
             return self

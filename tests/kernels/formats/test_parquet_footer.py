@@ -1,5 +1,5 @@
-"""Footers of Parquet: nulls that are counted wrongly, orders that differ among writers, encrypted columns, paths that
-read alike, and timestamps of 96 bits."""
+"""Footers of Parquet: nulls that are counted wrongly, orders that differ among writers, encrypted columns, footers
+that end processes, paths that read alike, and timestamps of 96 bits."""
 
 import base64
 import struct
@@ -40,7 +40,6 @@ def test_threads_that_decode_one_file_do_not_move_its_place(data_root: Path) -> 
         footer = Footer.of(file)
         file.seek(3)
         assert footer.rows_at_a_time([0], ["x"], 100) == 100
-        assert footer.codecs
         assert file.tell() == 3
 
 
@@ -198,6 +197,34 @@ def test_an_encrypted_column_is_refused_by_name_and_all_others_are_reduced(
     with path.open("rb") as file:
         sizes = {content.name: content.nbytes for content in contents_of(file, TextOptions())}
     assert {name for name, nbytes in sizes.items() if nbytes is None} == {name.partition(".")[0] for name in closed}
+
+
+@pytest.mark.parametrize(
+    ("sound", "wrong", "why"),
+    [
+        (b"\x19\x26\xc8\x01\x90\x03", b"\x19\x36\x02\x02\x90\x03", "Definition level histogram size mismatch"),
+        (b"\x19\x18\x01x\x15\x02", b"\x19\x18\x01x\x15\x22", "Unsupported compression codec"),
+    ],
+)
+def test_a_footer_that_ends_processes_is_refused_by_its_column_and_all_others_are_reduced(
+    data_root: Path, sound: bytes, wrong: bytes, why: str
+) -> None:
+    path, rows = data_root / "x.parquet", {"x": [1.0, None, 3.0] * 100, "w": [1, 2, 3] * 100}
+    pq.write_table(pa.table(rows), path, compression="snappy")
+    written = path.read_bytes()
+    at = written.rindex(sound) if b"x" in sound else written.index(sound)
+    path.write_bytes(written[:at] + wrong + written[at + len(wrong) :])
+    filtered = {"op": "==", "column": "x", "value": 1}
+    for asked in ({"column": "x"}, {"column": "w", "filter": filtered}):
+        assert f"has a footer that is wrong about column 'x': {why}" in refused(data_root, "x.parquet", **asked)
+    assert values(data_root, "x.parquet", column="w") == rows["w"]
+    with pytest.raises(InvalidInput, match="wrong about column 'x'"):
+        rows_of(path, ["w", "x"])
+    with path.open("rb") as file:
+        assert {content.name: content.nbytes is None for content in contents_of(file, TextOptions())} == {
+            "x": True,
+            "w": False,
+        }
 
 
 # Paths

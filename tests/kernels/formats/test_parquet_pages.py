@@ -1,5 +1,6 @@
 """The heads of pages say how many rows are decoded at a time, and what is refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -58,20 +59,22 @@ def test_a_page_that_becomes_more_than_its_column_has_is_refused(
     assert rows(table, tmp_path / "x.parquet", "x", use_dictionary=False, compression="none") == ROWS
 
 
-def test_the_codecs_of_a_column_are_read_from_the_footer(table: pa.Table, tmp_path: Path) -> None:
-    numbers = {"none": 0, "snappy": 1, "gzip": 2, "zstd": 6, "lz4": 7}
-    for compression, number in numbers.items():
-        pq.write_table(table, tmp_path / "x.parquet", compression={"x": compression}, row_group_size=1000)
-        whole = (tmp_path / "x.parquet").read_bytes()
-        footer = whole[-8 - int.from_bytes(whole[-8:-4], "little") : -8]
-        assert parquet_pages.codecs_of(footer, "x", 4) == bytes([number] * 4)
-        assert parquet_pages.codecs_of(footer, "x", 5) is None
-
-
-def test_a_codec_that_nobody_knows_ends_no_process(table: pa.Table, tmp_path: Path) -> None:
-    pq.write_table(table, tmp_path / "x.parquet", compression="snappy")
-    whole = (tmp_path / "x.parquet").read_bytes()
-    at = whole.rindex(b"\x19\x18\x01x\x15\x02")
-    (tmp_path / "x.parquet").write_bytes(whole[: at + 5] + bytes([17 << 1]) + whole[at + 6 :])
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("checksums", [True, False])
+def test_a_head_that_most_writers_make_is_read_as_any_other(
+    table: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, checksums: bool
+) -> None:
+    how = {"data_page_version": version, "write_page_checksum": checksums, "use_dictionary": ["short"]}
+    pq.write_table(table.append_column("one", pa.array([1] * COUNT, pa.int32())), tmp_path / "x.parquet", **how)
     with (tmp_path / "x.parquet").open("rb") as file:
-        assert Footer.of(file).rows_at_a_time([0], ["x"], ROWS) == ROWS
+        metadata = pq.ParquetFile(file).metadata
+        pages = parquet_pages.ColumnPages(file, metadata)
+
+        def heads() -> list[Any]:
+            chunks = [metadata.row_group(0).column(leaf) for leaf in range(metadata.num_columns)]
+            return [list(pages._pages(chunk, 1 << 30)) for chunk in chunks]
+
+        by_form = heads()
+        monkeypatch.setattr(parquet_pages, "_PLAIN_HEAD", re.compile(rb"(?!)"))
+        assert heads() == by_form
+    assert [sum(page.values for page in column) for column in by_form] == [COUNT, COUNT + 9, COUNT, COUNT]
