@@ -6,6 +6,7 @@ and deliveries. The jobs of a preset and of a batch are shared with it.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 from uuid import UUID
 
@@ -39,6 +40,7 @@ THE_SERVICE = Viewer(0, sees_all=True)
 """The viewer for what the service itself reads."""
 
 
+@lru_cache(512)
 def visible(thing: Table, viewer: Viewer) -> ColumnElement[bool]:
     """The rule, as a condition on a row of `datasets`, `jobs` or `batches`."""
     if viewer.sees_all:
@@ -61,6 +63,9 @@ def sees(connection: Connection, viewer: Viewer, thing: Table, identity: UUID | 
     return connection.execute(select(seen.exists())).scalar_one()
 
 
+_PARENT = jobs.alias("parent")
+
+
 def _named(thing: Table, user_id: int) -> ColumnElement[bool]:
     if thing is datasets:
         own = dataset_shares.c.dataset_id == datasets.c.id, dataset_shares.c.owner_id == datasets.c.owner_id
@@ -70,10 +75,9 @@ def _named(thing: Table, user_id: int) -> ColumnElement[bool]:
         return of_batch.where(batch_shares.c.batch_id == batches.c.id).exists()
     assert thing is jobs, thing.name
     # A job of a preset has no batch itself: its preset has.
-    parent = jobs.alias("parent")
     brought = func.coalesce(
         jobs.c.batch_id,
-        select(parent.c.batch_id).where(parent.c.id == jobs.c.parent_id).correlate(jobs).scalar_subquery(),
+        select(_PARENT.c.batch_id).where(_PARENT.c.id == jobs.c.parent_id).correlate(jobs).scalar_subquery(),
     )
     of_job = select(literal(1)).where(
         job_shares.c.user_id == user_id, job_shares.c.job_id.in_([jobs.c.id, jobs.c.parent_id])

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ARRAY, BigInteger, Boolean, ColumnElement, Text, Uuid, bindparam, column, text
+from sqlalchemy import ARRAY, BigInteger, Boolean, ColumnElement, Text, TextClause, Uuid, bindparam, column, text
 from sqlalchemy.sql.selectable import TextualSelect
 from sqlalchemy.types import TypeEngine
 
@@ -18,13 +19,15 @@ _MOST_HEADS = 40_000
 IN_ORDER = """
     select seq from jobs where seq < :before and seq >= :low order by seq desc limit :most
 """
+# By the order of the whole index, not of `seq` alone: where most jobs are of one state and kind, a plan could look for
+# the few others among all jobs in the order of `seq`.
 OF_STATES = """
     select head.seq
     from unnest(:statuses) as s(status) cross join unnest(:kinds) as k(kind)
     cross join lateral (
         select seq from jobs
         where status = s.status and kind = k.kind and seq < :before and seq >= :low
-        order by seq desc limit :most
+        order by status desc, kind desc, seq desc limit :most
     ) as head
 """
 OF_OWNERS = """
@@ -33,7 +36,7 @@ OF_OWNERS = """
     cross join lateral (
         select seq from jobs
         where owner_id = o.id and status = s.status and kind = k.kind and seq < :before and seq >= :low
-        order by seq desc limit :most
+        order by owner_id desc, status desc, kind desc, seq desc limit :most
     ) as head
 """
 OF_TAGS = """
@@ -60,7 +63,7 @@ OF_IDS = """
 ALONE = """
     select seq from jobs where batch_id is null and seq < :before and seq >= :low order by seq desc limit :most
 """
-# All jobs that a user may see, and perhaps others: whether the user sees one of them is asked of the one rule.
+# The jobs that a user sees, as `visible` of `app.auth.visibility` says of one of them.
 OF_VIEWER = """
     select head.seq from (
         select own.seq
@@ -68,7 +71,7 @@ OF_VIEWER = """
         cross join lateral (
             select seq from jobs
             where owner_id = :viewer and status = s.status and kind = k.kind and seq < :before and seq >= :low
-            order by seq desc limit :most
+            order by status desc, kind desc, seq desc limit :most
         ) as own
         union all
         (select seq from jobs where shared and seq < :before and seq >= :low order by seq desc limit :most)
@@ -111,6 +114,12 @@ _TYPES: Mapping[str, TypeEngine[Any]] = {
 }
 
 
+@cache
+def _marked(sql: str, mark: str) -> TextClause:
+    """The SQL with a mark at the names of its parameters."""
+    return text(re.sub(r":(\w+)", rf":\1{mark}", sql))
+
+
 @dataclass(frozen=True, slots=True)
 class IndexList:
     """A list of jobs that an index has in order: the SQL of its newest jobs, the parameters of that SQL, how many lists
@@ -136,7 +145,7 @@ class IndexList:
     def _bound(self, sql: str, values: Mapping[str, object], mark: str = "") -> TextualSelect:
         names = {**self.names, **values}
         bound = (bindparam(name + mark, value, type_=_TYPES[name]) for name, value in names.items())
-        return text(re.sub(r":(\w+)", rf":\1{mark}", sql)).bindparams(*bound).columns(column("seq", BigInteger))
+        return _marked(sql, mark).bindparams(*bound).columns(column("seq", BigInteger))
 
     @property
     def everything(self) -> bool:
