@@ -9,15 +9,18 @@ from uuid import UUID
 import httpx
 import psycopg
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
-from tests.support.api import RESULT, Api
+from tests.support.api import RESULT, THREE_VALUES, Api
 from tests.support.query_plans import Explained
 from tests.support.servers import fresh_database
-from warpfold.app.db import BlockingDatabase
+from warpfold.app.auth.visibility import Viewer, visible
+from warpfold.app.db import BlockingDatabase, conninfo
 from warpfold.app.jobs import listing, tags, transitions
 from warpfold.app.jobs.listing import Filter
 from warpfold.app.jobs.views import JobPage
+from warpfold.app.tables.jobs import jobs
+from warpfold.app.tables.users import users
 from warpfold.contract.states import Status
 from warpfold.worker.embedded import EmbeddedPostgres
 
@@ -263,6 +266,29 @@ def test_a_count_that_would_look_at_too_much_says_at_least(many: str, monkeypatc
 
 def _later() -> datetime:
     return datetime.now(UTC) + timedelta(hours=1)
+
+
+@pytest.mark.parametrize("old_jobs", [True, False])
+def test_the_list_of_a_user_is_the_rule_of_who_sees_what(api: Api, http: httpx.Client, old_jobs: bool) -> None:
+    """Each way to be seen, or not: shared or old, one's own, named oneself, of a named preset, of a named batch."""
+    made = [api.submit() for _ in range(12)] + [api.submit("bob") for _ in range(3)]
+    batches = [http.post("/v1/batches", json={"specs": [dict(THREE_VALUES)] * 2}).json()["id"] for _ in range(2)]
+    of_bob = select(users.c.id).where(users.c.name == "bob")
+    bob = api.database.run(lambda connection: connection.execute(of_bob).scalar_one())
+    with psycopg.connect(conninfo(api.settings.database_url)) as connection:
+        connection.execute("update jobs set shared = case seq % 3 when 0 then true when 1 then false end")
+        connection.execute("update jobs set parent_id = %s where id = any(%s)", (made[0], made[1:4]))
+        preset = "update jobs set parent_id = (select id from jobs where batch_id = %s limit 1) where id = any(%s)"
+        connection.execute(preset, (batches[0], made[4:7]))
+        for job in (made[0], made[7], made[12]):
+            connection.execute("insert into job_shares (job_id, user_id) values (%s, %s)", (job, bob))
+        connection.execute("insert into batch_shares (batch_id, user_id) values (%s, %s)", (batches[0], bob))
+    viewer = Viewer(bob, sees_all=False, old_jobs=old_jobs)
+    by_rule = select(jobs.c.seq).where(visible(jobs, viewer)).order_by(jobs.c.seq.desc())
+    wanted = api.database.run(lambda connection: connection.execute(by_rule).scalars().all())
+    page = api.database.run(listing.page, Filter(viewer=viewer), 50)
+    assert [job.seq for job in page.jobs] == wanted
+    assert 8 < len(wanted) < 19
 
 
 def test_no_jobs_are_an_empty_page(http: httpx.Client) -> None:
