@@ -33,7 +33,7 @@ class Refused(WarpfoldError):
 
     def __init__(self, status: int, title: str, detail: str, errors: Sequence[FieldError] = ()) -> None:
         named = "; ".join(f"{error.field}: {error.message}" if error.field else error.message for error in errors)
-        super().__init__(f"{status} {title}: {named or detail}")
+        super().__init__(f"refused with {status}: {named}" if named else f"{status} {title}: {detail}")
         self.status = status
         self.title = title
         self.detail = detail

@@ -17,9 +17,11 @@ from warpfold.contract.keyed import rows_of_frame
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.kinds.reduce import ReduceSpec
 from warpfold.contract.sources.chaining import Reader, one_array
-from warpfold.contract.sources.options import AnyOptions
+from warpfold.contract.sources.options import AnyOptions, faults_of
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.kernels.formats.frames import Frame
+from warpfold.kernels.formats.signature import readable_format
+from warpfold.kernels.lowering.decimals import with_digits
 from warpfold.kernels.parts.grouping import AlongAxes
 from warpfold.kernels.places.place import NOWHERE
 from warpfold.kernels.places.remote import Session
@@ -48,6 +50,12 @@ class _FileHere:
             raise InvalidInput("is a folder: a Zarr hierarchy is one of several files where the service reads them")
         return self.path.open("rb")
 
+    def check_format(self) -> None:
+        """Raise InvalidInput where files of this format are not read anywhere."""
+        if self.path.is_file():
+            with self.path.open("rb") as file, faults_of(self.name, ""):
+                readable_format(file)
+
     def elements_in(self, file: BinaryIO, options: AnyOptions) -> Elements:
         return options.open_in(file, self.path.name)
 
@@ -74,18 +82,30 @@ def check_array(
     are what this machine lacks the packages to read, and a single file that cannot be read."""
     with suppress(Unavailable):
         files = _files(paths, names)
+        for file in files:
+            file.check_format()
         if spec is not None:
             _validated(ReduceSpec, spec, files)
         try:
             if files:
                 wanted = _validated(AnyOptions, options, files)
-                shape = shape_of(one_array(files, _reader(wanted)))
+                elements = one_array(files, _reader(wanted))
+                if spec is not None and spec.get("digits") is not None:
+                    _check_digits(elements, spec["digits"], files[0].name)
+                shape = shape_of(elements)
                 if len(files) == 1 and axis is not None:
                     shape = _shape(files[0], wanted)
                 check_axis(shape, axis, files[0].name, lambda: _dimensions(files, wanted))
         except InvalidInput as error:
             if error.field or len(files) > 1:
                 raise
+
+
+def _check_digits(elements: Elements, digits: int, called: str) -> None:
+    try:
+        with_digits(elements, digits)
+    except InvalidInput as error:
+        raise InvalidInput(f"{called}: {error}", error.field) from None
 
 
 def _shape(here: _FileHere, options: AnyOptions) -> tuple[int, ...] | None:

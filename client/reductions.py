@@ -343,4 +343,4 @@ def _look_at(
         from warpfold.client.files_here import check_axis
 
         shape = data.shape if isinstance(data, Listed) else arrays.as_numpy(data, dtype).shape
-        check_axis(shape, axis, "the array")
+        check_axis(shape, axis, data.called if isinstance(data, Listed) else "the array")

@@ -32,18 +32,19 @@ _MOST_NAME = 1024
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Elements as a request carries them, the name of their dtype, and their shape."""
+    """Elements as a request carries them, the name of their dtype, their shape, and what errors call them."""
 
     values: Sequence[Any]
     dtype: str
     shape: tuple[int, ...]
+    called: str = "the array"
 
     @classmethod
-    def of(cls, values: Sequence[Any], dtype: str, shape: tuple[int, ...]) -> Self:
+    def of(cls, values: Sequence[Any], dtype: str, shape: tuple[int, ...], called: str = "the array") -> Self:
         """Numbers of Python. A float that is not finite is given by its name; JSON of Python gives every other element
         exactly."""
         named = (str(each) if isinstance(each, float) and not math.isfinite(each) else each for each in values)
-        return cls([*named], dtype, shape)
+        return cls([*named], dtype, shape, called)
 
     def source(self, *, shaped: bool) -> dict[str, Any]:
         """The source of a spec, which says the shape of several dimensions if the array keeps it."""

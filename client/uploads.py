@@ -72,6 +72,8 @@ def content_of(data: object, dtype: str | None, *, rehash: bool = False) -> Send
 
 def begins_as_npy(path: Path) -> bool:
     """Whether a file says of itself that it is an array. Raises OSError."""
+    if path.is_dir():
+        return False
     with path.open("rb") as file:
         return is_npy(file.read(8))
 

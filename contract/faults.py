@@ -19,6 +19,8 @@ _IN_WORDS_OF_JSON: Mapping[str, str] = MappingProxyType(
         "dict_type": _AN_OBJECT,
         "tuple_type": _AN_ARRAY,
         "list_type": _AN_ARRAY,
+        "string_too_short": "Too short: it needs {min_length} or more characters",
+        "string_too_long": "Too long: it may have {max_length} characters",
         "too_short": "Too few items: there must be at least {min_length}",
         "too_long": "Too many items: there may be at most {max_length}",
     }

@@ -10,9 +10,10 @@ from pydantic.config import JsonDict
 from warpfold.contract.fields import MAX_ELEMENTS, Parameter
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.unions import said_as
+from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.ops import OPS, Op, Parameters, op_named
-from warpfold.kernels.ops.parameters import MOST_BINS, MOST_PICKED
+from warpfold.kernels.ops.parameters import MOST_BINS, MOST_PICKED, NO_DIGITS
 from warpfold.kernels.ops.quantiles import METHODS, MOST_QUANTILES
 
 
@@ -97,13 +98,17 @@ DigitsField = Annotated[
 ]
 
 
-def check_digits(ops: Sequence[Op], digits: int | None, refusing: Mapping[str, bool]) -> None:
+def check_digits(
+    ops: Sequence[Op], digits: int | None, refusing: Mapping[str, bool], dtype: DType | None = None
+) -> None:
     """Raise InvalidInput naming "digits" where none of the ops has a value without an end, or where parts of a spec
-    that are `refusing` stand beside."""
+    that are `refusing` stand beside, or where the elements are floats of a known `dtype`."""
     if digits is None:
         return
     if not any(op.endless for op in ops):
-        raise InvalidInput("digits are for mean, median and quantile: other values have all their digits", "digits")
+        raise InvalidInput("mean, median and quantile alone are rounded to digits: other values have all", "digits")
+    if dtype is not None and dtype.is_float:
+        raise InvalidInput(NO_DIGITS, "digits")
     beside = next((name for name, is_there in refusing.items() if is_there), None)
     if beside is not None:
         raise InvalidInput(f"digits do not go with {beside} so far", "digits")

@@ -134,7 +134,7 @@ def _listed(path: Path) -> "Listed | None":
         in_order = not head.fortran_order or len(head.shape) == 1
         if head.plain is not None and head.shape and in_order and head.count <= MOST_VALUES:
             values = plain_values(file, head)
-            return None if values is None else Listed.of(values, head.plain, head.shape)
+            return None if values is None else Listed.of(values, head.plain, head.shape, str(path))
     return None
 
 

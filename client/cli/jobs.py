@@ -140,7 +140,11 @@ def _elements(source: dict[Any, Any]) -> str:
         case {"path": path}:
             return str(path)
         case {"type": "dataset", "id": dataset}:
-            return f"dataset {dataset[:8]}"
+            return str(source.get("name") or f"dataset {dataset[:8]}")
+        case {"type": "files"}:
+            uploads = (each.get("name") or each["id"][:8] for each in source.get("uploads", ()))
+            first, *more = filter(None, [source.get("glob"), *source.get("paths", ()), *uploads])
+            return f"{first}" + (f" and {len(more):,} more" if more else "")
     return number_of("value", source.get("count", len(source.get("values", ()))))
 
 

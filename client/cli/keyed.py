@@ -20,6 +20,7 @@ from warpfold.client.cli.files import seekable
 from warpfold.client.cli.groups import check_folder
 from warpfold.client.cli.opening import faults
 from warpfold.client.cli.session import check_ended_well, service, wait_for
+from warpfold.client.cli.values import number_of_files
 from warpfold.client.files_here import check_array, check_table
 from warpfold.client.group_table import GroupbyResult
 from warpfold.client.groupby import parameters_of
@@ -129,7 +130,7 @@ def _ask(client: Client, spec: dict[str, Any], how: RunOptions) -> None:
         values = {column.name: column.words or column.values or () for column in result.columns}
         print_table([*keys, *values], [*keys.values(), *values.values()])
     where = result.device.get("name", result.backend)
-    read = "" if result.input is None else output.read_by(result.input.dialects)
+    read = "" if result.input is None else number_of_files(result.input) + output.read_by(result.input.dialects)
     _say(result.groups, result.rows, result.dropped, f"{where}, {result.timings.words}{read}")
     if "states" in spec:
         output.say(f"job {ended.id} has the states, which `warpfold merge` takes")

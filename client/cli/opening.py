@@ -33,7 +33,8 @@ def options_of(texts: Mapping[str, str | int | None]) -> dict[str, Any]:
         except InvalidInput as error:
             raise typer.BadParameter(f"{error.field} {error}", param_hint=f"--{name}") from None
         except ValueError as error:
-            raise typer.BadParameter(f"is not JSON: {error}", param_hint=f"--{name}") from None
+            such = '{"column": "n", "op": ">", "value": 50}' if name == "filter" else '[{"start": 1, "stop": 9}]'
+            raise typer.BadParameter(f"is not JSON, such as {such}: {error}", param_hint=f"--{name}") from None
     if not options:
         return options
     from pydantic import ValidationError

@@ -148,7 +148,7 @@ class ReduceSpec(Task):
         elif count and self.weights is None:
             check_freedom(op, count, self.ddof)
         refusing = {"states": self.states, "a window": self.window is not None, "weights": self.weights is not None}
-        of_op.check_digits((op,), self.digits, refusing)
+        of_op.check_digits((op,), self.digits, refusing, dtype)
         if self.states:
             check_states_of(op, grouping)
             check_states_of_nulls(self.sources())

@@ -15,10 +15,10 @@ from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.lowering.meaning import Meaning, Meant, Total, is_plain
 from warpfold.kernels.ops import Finish, Op, Terms
+from warpfold.kernels.ops.parameters import NO_DIGITS
 from warpfold.kernels.sources.sequential import Elements, SequentialSource, in_order, shape_of
 
 _PIECE = 1 << 17
-NO_DIGITS = "digits are for decimals and integers: a float has the digits of its dtype"
 
 MOST_SCALE = 1000
 """The largest scale, and the most zeros before the point: a file may claim 10^9 of them, and a value is written in

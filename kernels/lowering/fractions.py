@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from warpfold.kernels.dtypes import DType
 from warpfold.kernels.errors import InvalidInput
 from warpfold.kernels.exact import ORIGIN
-from warpfold.kernels.lowering.decimals import NO_DIGITS, Decimals, to_digits
+from warpfold.kernels.lowering.decimals import Decimals, to_digits
 from warpfold.kernels.ops import Finish, Op, Terms
+from warpfold.kernels.ops.parameters import NO_DIGITS
 from warpfold.kernels.parts.keyed import GroupColumn
 
 INTEGERS = Decimals(0)

@@ -10,11 +10,12 @@ import numpy as np
 from warpfold.kernels.backend import LISTED
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
-from warpfold.kernels.lowering.decimals import NO_DIGITS, Decimals
+from warpfold.kernels.lowering.decimals import Decimals
 from warpfold.kernels.lowering.fractions import INTEGERS, has_fraction, quotients
 from warpfold.kernels.lowering.long_integers import Beyond
 from warpfold.kernels.lowering.meaning import Meaning, is_plain, joined
 from warpfold.kernels.lowering.wide_groups import values_of_groups
+from warpfold.kernels.ops.parameters import NO_DIGITS
 from warpfold.kernels.parts.keyed import (
     Aggregation,
     GroupColumn,

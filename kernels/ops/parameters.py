@@ -10,6 +10,7 @@ from warpfold.kernels.ops.quantiles import METHODS, MOST_QUANTILES
 MOST_PICKED = 1_000
 """The most elements of a group that an op picks."""
 
+NO_DIGITS = "decimals and integers alone are rounded to digits: a float has those of its dtype"
 MOST_BINS = 1_000
 
 

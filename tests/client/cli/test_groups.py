@@ -99,6 +99,7 @@ def test_very_many_values_are_printed_or_downloaded(shell: Shell) -> None:
     values = np.load(shell.folder / "out.npy")
     assert values.tolist() == [2.0 * n + 12_000 for n in range(12_000)]
     assert shell.run("reduce", "wide.npy", "--axis", "0").out.splitlines() == list(map(repr, values.tolist()))
+    assert "samples.npy: there is no axis 1" in shell.run("reduce", "samples.npy", "--axis", "1").err
     job_id = json.loads(shell.run("jobs", "--limit", "1", "--json").out)["id"]
     assert "array of 12000" in shell.run("jobs", "--limit", "1").out
     assert "out.csv: " in shell.run("artefact", job_id, "-o", "out.csv").err

@@ -3,12 +3,13 @@
 import json
 import re
 import signal
+from typing import Any
 
 import pytest
 
 from tests.support.shell import Shell, plain
 from warpfold.client.api import Client
-from warpfold.client.cli.jobs import show_job
+from warpfold.client.cli.jobs import in_words, show_job
 from warpfold.client.models import Job
 from warpfold.contract.kinds.reduce import ReduceArrayResult, ReduceResult
 
@@ -35,6 +36,24 @@ submitted  TIME
 finished  TIME
 worker  WORKER
 """
+
+
+@pytest.mark.parametrize(
+    ("source", "about"),
+    [
+        ({"type": "dataset", "id": "41457a0c" * 8, "name": "sales.csv"}, "sales.csv"),
+        ({"type": "dataset", "id": "41457a0c" * 8}, "dataset 41457a0c"),
+        (
+            {"type": "files", "paths": ["a.npy"], "uploads": [{"id": "41457a0c" * 8, "name": "b.npy"}]},
+            "a.npy and 1 more",
+        ),
+        ({"type": "files", "glob": "run-*.npy"}, "run-*.npy"),
+        ({"type": "values", "values": [1, 2]}, "2 values"),
+    ],
+)
+def test_a_job_is_about_files_as_their_sender_calls_them(source: dict[str, Any], about: str) -> None:
+    job = Job.model_validate({**ENDED, "spec": {"kind": "reduce", "op": "sum", "source": source}})
+    assert in_words(job) == f"sum of {about}"
 
 
 def test_submitting_and_waiting_shows_the_result(shell: Shell, client: Client) -> None:

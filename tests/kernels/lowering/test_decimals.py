@@ -165,7 +165,7 @@ def test_a_mean_has_as_many_digits_as_are_wanted(tmp_path: Path, made: Any, true
 
 
 def test_floats_and_times_have_no_digits() -> None:
-    with pytest.raises(InvalidInput, match="digits are for decimals and integers"):
+    with pytest.raises(InvalidInput, match="decimals and integers alone are rounded"):
         with_digits(ArraySource(np.ones(3)), 30)
     truths = with_digits(ArraySource(np.array([True, True, False])), 3)
     assert CpuBackend().reduce(truths, "mean").decimal == "0.667"

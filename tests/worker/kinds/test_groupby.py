@@ -149,7 +149,11 @@ def test_means_of_integers_and_decimals_have_digits_in_words(root: Path, grouped
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
-        ({"digits": 5, "aggregations": [{"op": "mean", "column": "price"}]}, "digits", "a float has the digits of its"),
+        (
+            {"digits": 5, "aggregations": [{"op": "mean", "column": "price"}]},
+            "digits",
+            "a float has those of its dtype",
+        ),
         ({"by": ["regoin"]}, "by.0", "the table sales.parquet holds no column 'regoin'; did you mean 'region'"),
         ({"aggregations": [{"op": "sum", "column": "prize"}]}, "aggregations.0.column", "did you mean 'price'"),
         ({"aggregations": [{"op": "sum", "column": "region"}]}, "aggregations.0.column", "which is not reduced"),
