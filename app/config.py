@@ -163,6 +163,7 @@ class Settings(BaseSettings):
         30.0, gt=0, description="The stored result of a job that ended this many days ago is removed; the job stays."
     )
     retention_days: float = Field(90.0, gt=0, description="A job that ended this many days ago is removed.")
+    audit_days: float = Field(365.0, gt=0, description="An entry of the audit log is removed after this many days.")
 
     dataset_urls: ListOfUrls = Field(
         (),

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.responses import Response
 
 from warpfold.app import exact_states, health, sources
+from warpfold.app.admin import audit, own_access
 from warpfold.app.admin import endpoints as administration
-from warpfold.app.admin import own_access
 from warpfold.app.artefacts import endpoints as artefacts
 from warpfold.app.auth.access import Access
 from warpfold.app.batches import endpoints as batches
@@ -143,6 +143,7 @@ def _include_routes(app: FastAPI) -> None:
         presets,
         own_access,
         administration,
+        audit,
         webhooks,
         datasets,
         resumable_uploads,

@@ -1,13 +1,13 @@
-"""Access tokens, as a client manages them: one's own, and for an admin everybody's."""
+"""Access tokens, as a client manages them: one's own, and for an admin everybody's; and the audit log."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
 from warpfold.client.answer import Answer
 from warpfold.client.errors import Refused
-from warpfold.client.exchange import Call, Steps, send
+from warpfold.client.exchange import Call, Steps, pages, send
 from warpfold.client.http import httpx
 
 T = TypeVar("T")
@@ -22,6 +22,7 @@ class TokenScope(StrEnum):
     ADMIN = "admin"
 
 
+_PAGE = 200
 _OWN, _ALL = "/v1/users/me/tokens", "/v1/tokens"
 
 
@@ -120,3 +121,27 @@ def _listed(answer: httpx.Response) -> list[Token]:
 
 def _made(answer: httpx.Response) -> NewToken:
     return NewToken.model_validate_json(answer.content)
+
+
+class AuditEntry(Answer):
+    """What somebody did that changed something; `actor` is None for a command on the machine of the service."""
+
+    at: datetime
+    actor: str | None
+    key_id: int | None
+    address: str
+    request_id: str | None
+    action: str
+    thing: str
+    owner: str | None
+    details: Mapping[str, Any]
+
+
+def audit(
+    actor: str | None, action: str | None, thing: str | None, since: datetime | None, limit: int
+) -> Steps[list[AuditEntry]]:
+    """Up to `limit` entries, newest first."""
+    wanted: dict[str, str | None] = {"actor": actor, "action": action, "thing": thing, "since": None}
+    if since is not None:
+        wanted["since"] = since.astimezone().isoformat()
+    return pages("/v1/audit", AuditEntry, wanted, limit=limit, page=_PAGE)

@@ -40,6 +40,8 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "users": Rights(api=WRITE, dispatcher="select, delete", worker=NOTHING),
         "tokens": Rights(api=WRITE, dispatcher=NOTHING, worker=NOTHING),
         "sessions": Rights(api=KEEP, dispatcher=NOTHING, worker=NOTHING),
+        # Only what is past its time is removed, and not by the process that writes it.
+        "audit_log": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
         "quotas": Rights(api=KEEP, dispatcher=READ, worker=NOTHING),
         "quota_holds": Rights(api=READ, dispatcher=KEEP, worker=NOTHING),
         "webhook_secrets": Rights(api=WRITE, dispatcher=READ, worker=NOTHING),

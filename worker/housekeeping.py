@@ -19,6 +19,7 @@ from warpfold.app import census
 from warpfold.app.admin.removal import forget_removed
 from warpfold.app.artefacts import repository as artefacts
 from warpfold.app.artefacts.store import ArtefactStore
+from warpfold.app.auth import audit
 from warpfold.app.batches import transitions as batches
 from warpfold.app.census import RecordSpan
 from warpfold.app.config import Settings
@@ -73,6 +74,7 @@ class Housekeeping:
             _Duty(_HOUR_S, self._remove_jobs),
             _Duty(_HOUR_S, self._remove_batches),
             _Duty(_HOUR_S, self._forget_users),
+            _Duty(_HOUR_S, self._remove_audit),
             _Duty(_HOUR_S, self._remove_keys),
             _Duty(_HOUR_S, self._sweep_tags),
             _Duty(_HOUR_S, self._tidy_datasets),
@@ -138,6 +140,9 @@ class Housekeeping:
     def _forget_users(self) -> bool:
         self._database.run(forget_removed)
         return False
+
+    def _remove_audit(self) -> bool:
+        return self._database.run(audit.remove_old, timedelta(days=self._settings.audit_days), _REMOVED) == _REMOVED
 
     def _remove_keys(self) -> bool:
         return self._database.run(transitions.remove_old_keys, self._older_than, _REMOVED) == _REMOVED

@@ -134,7 +134,7 @@ async def show_quota(name: Annotated[UserName, Path()], user: User, context: Usi
 async def put_quota(name: Annotated[UserName, Path()], body: LimitsView, admin: Admin, context: Using) -> QuotaView:
     """Set how much of the service a user may use at a time; a limit that is null or left out follows the settings. Only
     admins may."""
-    return QuotaView.of(await service.put_limits(context, name, body.limits()))
+    return QuotaView.of(await service.put_limits(context, admin, name, body.limits()))
 
 
 @router.post(
@@ -146,7 +146,7 @@ async def put_quota(name: Annotated[UserName, Path()], body: LimitsView, admin: 
 async def drain_worker(worker: _Worker, admin: Admin, context: Using) -> None:
     """Let a worker finish the job that it runs and take no more, also after a restart, until it is resumed. Only admins
     may."""
-    await service.drain(context, worker)
+    await service.drain(context, admin, worker)
 
 
 @router.post(
@@ -157,4 +157,4 @@ async def drain_worker(worker: _Worker, admin: Admin, context: Using) -> None:
 )
 async def resume_worker(worker: _Worker, admin: Admin, context: Using) -> None:
     """Let a drained worker take jobs again. Only admins may."""
-    await service.resume(context, worker)
+    await service.resume(context, admin, worker)

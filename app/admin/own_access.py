@@ -8,6 +8,7 @@ from warpfold.app.admin import service
 from warpfold.app.admin.views import NewToken, OwnTokenRequest, Tokens, TokenView, UserView
 from warpfold.app.auth import access_tokens, sessions, users
 from warpfold.app.auth.access import presented
+from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Using
 from warpfold.app.http.errors import (
@@ -108,7 +109,8 @@ async def revoke_own_token(token_id: TokenId, user: User, context: Using) -> Non
 @router.delete("/sessions", status_code=204, summary="Sign out everywhere", responses=answers(Forbidden))
 async def close_own_sessions(user: User, context: Using) -> None:
     """End all your sessions of the dashboard, in every browser."""
-    await context.database.run(sessions.close_sessions_of, user.id)
+    deed = Deed(user, Action.SIGN_OUT, owner=user.name, details={"everywhere": True})
+    await context.database.run(deed.done, sessions.close_sessions_of, user.id)
 
 
 def _shown(response: Response, issued: access_tokens.Issued) -> NewToken:

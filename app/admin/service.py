@@ -2,6 +2,7 @@
 caller may do it."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import timedelta
 
 from sqlalchemy import Connection
@@ -9,8 +10,9 @@ from sqlalchemy import Connection
 from warpfold.app.admin import removal
 from warpfold.app.admin.removal import Removal
 from warpfold.app.admin.views import OwnTokenRequest, TokenRequest
-from warpfold.app.auth import access_tokens, users
+from warpfold.app.auth import access_tokens, audit, users
 from warpfold.app.auth.access_tokens import Issued, OutlivesMaker, Principal, Role, RoleMismatch, UserRemoved
+from warpfold.app.auth.audit import Action, Deed, of_key
 from warpfold.app.auth.users import UserInfo
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import sweep
@@ -26,16 +28,18 @@ async def put_user(context: Context, admin: Principal, name: str, role: Role) ->
     if name == admin.name and role is not admin.role:
         raise Conflict("You cannot take the role admin from yourself; another admin can do it.")
     try:
-        return await context.database.run(users.put_user, name, role)
+        deed = Deed(admin, Action.SET_ROLE, name, name, {"role": role.value})
+        return await context.database.run(deed.done, users.put_user, name, role)
     except UserRemoved as error:
         raise Conflict(f"{error}.") from None
 
 
 async def issue_token(context: Context, by: Principal, wanted: TokenRequest) -> Issued:
     """Make a token for a user. Raises Conflict if the user has another role, or was removed."""
-    try:
-        return await context.database.run(
-            access_tokens.issue_token,
+
+    def issue(connection: Connection) -> Issued:
+        issued = access_tokens.issue_token(
+            connection,
             wanted.user,
             wanted.role,
             wanted.label,
@@ -43,6 +47,11 @@ async def issue_token(context: Context, by: Principal, wanted: TokenRequest) -> 
             scopes=wanted.scopes,
             made_by=by.name,
         )
+        audit.record(connection, of_key(by, Action.MAKE_KEY, issued.info))
+        return issued
+
+    try:
+        return await context.database.run(issue)
     except RoleMismatch as error:
         raise Conflict(f"{error}; change it first, with PUT /v1/users/{{name}}.") from None
     except UserRemoved as error:
@@ -51,10 +60,14 @@ async def issue_token(context: Context, by: Principal, wanted: TokenRequest) -> 
 
 async def issue_own_token(context: Context, user: Principal, wanted: OwnTokenRequest) -> Issued:
     """Make a further token for the user. Raises Invalid for what the user, or the token in use, may not give."""
+
+    def issue(connection: Connection) -> Issued:
+        issued = access_tokens.issue_own_token(connection, user, wanted.label, wanted.expires_in_days, wanted.scopes)
+        audit.record(connection, of_key(user, Action.MAKE_KEY, issued.info))
+        return issued
+
     try:
-        return await context.database.run(
-            access_tokens.issue_own_token, user, wanted.label, wanted.expires_in_days, wanted.scopes
-        )
+        return await context.database.run(issue)
     except RoleMismatch as error:
         raise Invalid.of("scopes", str(error)) from None
     except OutlivesMaker as error:
@@ -71,20 +84,29 @@ async def rotate_token(
     of_user: int | None = None,
 ) -> Issued | None:
     """Give a token a new secret; None if there is no such token in force, or it is not the user's."""
-    issued = await context.database.run(
-        access_tokens.rotate_token,
-        shown,
-        token_id=token_id,
-        of_user=of_user,
-        both_hold=timedelta(hours=both_hold_hours),
-    )
+    both_hold = timedelta(hours=both_hold_hours)
+
+    def rotate(connection: Connection) -> Issued | None:
+        issued = access_tokens.rotate_token(connection, shown, token_id=token_id, of_user=of_user, both_hold=both_hold)
+        if issued is not None:
+            audit.record(connection, of_key(by, Action.ROTATE_KEY, issued.info))
+        return issued
+
+    issued = await context.database.run(rotate)
     context.access.forget()
     return issued
 
 
 async def revoke_token(context: Context, by: Principal, token_id: int, *, of_user: int | None = None) -> None:
     """Make a token useless. Raises NotFound."""
-    if not await context.database.run(access_tokens.revoke_token, token_id, of_user=of_user):
+
+    def revoke(connection: Connection) -> bool:
+        revoked = access_tokens.revoke_token(connection, token_id, of_user=of_user)
+        for info in access_tokens.list_tokens(connection, token_id) if revoked else ():
+            audit.record(connection, of_key(by, Action.REMOVE_KEY, info))
+        return revoked
+
+    if not await context.database.run(revoke):
         whose = " of yours" if of_user is not None else ""
         raise NotFound(f"There is no token {token_id}{whose} in force.")
 
@@ -101,7 +123,7 @@ async def remove_user(context: Context, admin: Principal, name: str) -> Removal:
     """Remove a user. Raises NotFound, and Conflict where admins would remove themselves."""
     if name == admin.name:
         raise Conflict("You cannot remove yourself; another admin can do it.")
-    done = await context.database.run(removal.remove, name)
+    done = await context.database.run(Deed(admin, Action.REMOVE_USER, name, name).done, removal.remove, name)
     if done is None:
         raise NotFound(f"There is no user {name!r}.")
     removed, arrays = done
@@ -129,27 +151,28 @@ async def quota_of(context: Context, viewer: Principal, user: str) -> UserQuota:
     return user_quota
 
 
-async def put_limits(context: Context, user: str, own: Limits) -> UserQuota:
+async def put_limits(context: Context, admin: Principal, user: str, own: Limits) -> UserQuota:
     """Set a user's limits. Raises NotFound."""
 
     def put(connection: Connection) -> UserQuota | None:
         quota.put_limits(connection, user, own)
         return quota.quota_of(connection, user, Limits.of(context.settings))
 
-    user_quota = await context.database.run(put)
+    deed = Deed(admin, Action.SET_QUOTA, user, user, asdict(own))
+    user_quota = await context.database.run(deed.done, put)
     if user_quota is None:
         raise NotFound(f"There is no user {user!r}.")
     return user_quota
 
 
-async def drain(context: Context, worker: str) -> None:
+async def drain(context: Context, admin: Principal, worker: str) -> None:
     """Let a worker finish its job and take no more. Raises NotFound."""
-    _known(await context.database.run(workers.drain, worker), worker)
+    _known(await context.database.run(Deed(admin, Action.DRAIN, worker).done, workers.drain, worker), worker)
 
 
-async def resume(context: Context, worker: str) -> None:
+async def resume(context: Context, admin: Principal, worker: str) -> None:
     """Let a worker take jobs again. Raises NotFound."""
-    _known(await context.database.run(workers.resume, worker), worker)
+    _known(await context.database.run(Deed(admin, Action.RESUME, worker).done, workers.resume, worker), worker)
 
 
 def _known(known: bool, worker: str) -> None:

@@ -17,6 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app.artefacts import formats, repository
 from warpfold.app.artefacts.store import ArtefactStore
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.http.bearer import User, authenticate
 from warpfold.app.http.context import Context, Using, context_of
 from warpfold.app.http.errors import (
@@ -144,7 +145,8 @@ async def delete_artefact(job_id: UUID, user: User, context: Using) -> Response:
     if job.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The job belongs to {job.owner}; only its owner and admins may delete its stored result.")
     kept = await context.database.read(repository.get, job_id)
-    if kept is None or not await context.database.run(repository.release, job_id):
+    deed = Deed(user, Action.DELETE_RESULT, str(job_id), job.owner)
+    if kept is None or not await context.database.run(deed.done, repository.release, job_id):
         raise _gone()
     await run_in_threadpool(_store(context).remove, kept.name)
     return Response(status_code=204)

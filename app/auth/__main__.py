@@ -3,14 +3,16 @@ WARPFOLD_DATABASE_URL names, or of the service that runs on WARPFOLD_DATA_DIR (.
 client's command does it by the api (`client/cli/tokens.py`)."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Annotated, NoReturn
+from typing import Annotated, Concatenate, NoReturn, ParamSpec
 
 import typer
+from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
+from warpfold.app.auth import audit
 from warpfold.app.auth.access_tokens import (
     MOST_DAYS,
     Issued,
@@ -23,11 +25,14 @@ from warpfold.app.auth.access_tokens import (
     revoke_token,
     rotate_token,
 )
+from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.auth.scopes import Scope, text_of
 from warpfold.app.auth.users import checked_label, checked_name
 from warpfold.app.config import load_settings
 from warpfold.app.db import BlockingDatabase, first_line
 from warpfold.contract.terminal import table
+
+P = ParamSpec("P")
 
 cli = typer.Typer(
     help="Create, list, rotate and remove access tokens, in the database of the service on this machine.",
@@ -59,9 +64,11 @@ def create(
         _fail(str(error))
     with _database() as database:
         try:
-            typer.echo(database.run(issue_token, user, role, label, days, scopes=scopes or None).token)
+            issued = database.run(_noted, Action.MAKE_KEY, issue_token, user, role, label, days, scopes=scopes or None)
         except (RoleMismatch, UserRemoved) as error:
             _fail(str(error))
+    assert issued is not None
+    typer.echo(issued.token)
 
 
 @cli.command("list")
@@ -102,12 +109,8 @@ def rotate(
     useless at once."""
     hours = timedelta(hours=both_hold)
     with _database() as database:
-        issued: Issued | None
-        if token_id is None:
-            shown = hash_of(sys.stdin.readline().strip())
-            issued = database.run(rotate_token, shown, both_hold=hours)
-        else:
-            issued = database.run(rotate_token, token_id=token_id, both_hold=hours)
+        shown = hash_of(sys.stdin.readline().strip()) if token_id is None else None
+        issued = database.run(_noted, Action.ROTATE_KEY, rotate_token, shown, token_id=token_id, both_hold=hours)
         if issued is None:
             _fail("this token is unknown, expired or was removed")
         typer.echo(issued.token)
@@ -117,12 +120,26 @@ def rotate(
 def remove(token_id: Annotated[int, typer.Argument(metavar="ID", help="From the list.")]) -> None:
     """Remove a token: from now on it is refused."""
     with _database() as database:
-        if not database.run(revoke_token, token_id):
+        if not database.run(Deed(None, Action.REMOVE_KEY, str(token_id)).done, revoke_token, token_id):
             _fail(f"there is no token {token_id} in force")
     typer.echo(f"Token {token_id} is removed.")
 
 
 cli.command("revoke", hidden=True)(remove)
+
+
+def _noted(
+    connection: Connection,
+    action: Action,
+    work: Callable[Concatenate[Connection, P], Issued | None],
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Issued | None:
+    """Make or rotate a token, and record it in the audit log."""
+    issued = work(connection, *args, **kwargs)
+    if issued is not None:
+        audit.record(connection, audit.of_key(None, action, issued.info))
+    return issued
 
 
 def _minute(moment: datetime | None) -> str:

@@ -45,7 +45,7 @@ _SUBMITTING = frozenset(
     }
 )
 _SUBMITTING_PAGES = ("/jobs/new", "/batches/new")
-_ADMINISTERING = ("/v1/users", "/v1/tokens", "/admin")
+_ADMINISTERING = ("/v1/users", "/v1/tokens", "/v1/audit", "/admin")
 _OF_WORKERS_AND_QUOTAS = ("/v1/workers/", "/v1/quotas/")
 
 

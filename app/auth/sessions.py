@@ -56,10 +56,11 @@ def open_session(connection: Connection, token: str, days: float, instead_of: st
     return secret
 
 
-def close_session(connection: Connection, secret: str) -> None:
-    """Make a session useless, in every api process."""
-    connection.execute(delete(sessions).where(sessions.c.hash == hash_of(secret)))
+def close_session(connection: Connection, secret: str) -> bool:
+    """Make a session useless, in every api process; returns whether there was one."""
+    closed = connection.execute(delete(sessions).where(sessions.c.hash == hash_of(secret))).rowcount
     connection.execute(select(func.pg_notify(ACCESS, "")))
+    return bool(closed)
 
 
 def close_sessions_of(connection: Connection, user_id: int) -> int:

@@ -12,7 +12,9 @@ from sqlalchemy import Connection
 from sse_starlette import ServerSentEvent
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app.auth import audit
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.auth.visibility import Viewer
 from warpfold.app.batches import accept, preparing, repository, transitions
 from warpfold.app.batches.accept import AcceptedBatch, NewBatch
@@ -95,6 +97,8 @@ def _cancel(connection: Connection, user: Principal, viewer: Viewer, batch_id: U
     if batch.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The batch belongs to {batch.owner}; only its owner and admins may cancel it.")
     if not batch.status.terminal:
+        if not batch.cancel_requested:
+            audit.record(connection, Deed(user, Action.CANCEL_BATCH, str(batch_id), batch.owner, {"jobs": batch.count}))
         transitions.cancel(connection, batch_id)
         batch = repository.existing(connection, batch_id)
     if batch.status in (Status.SUCCEEDED, Status.FAILED):

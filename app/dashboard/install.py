@@ -10,6 +10,7 @@ from warpfold.app.dashboard.assets import VEGA, VegaBundle, assets, url_of
 from warpfold.app.dashboard.pages import (
     account,
     admin,
+    audit,
     batches,
     compare,
     docs,
@@ -35,7 +36,7 @@ def install(app: FastAPI, settings: Settings) -> None:
     app.state.dashboard = Shared(PollCache(KEPT_S), VegaBundle(settings.data_dir / "cache"))
     app.include_router(_assets)
     # `/jobs/new` comes before `/jobs/{id}`, which would take it for an id; and so with batches.
-    for module in (account, now, jobs, new_job, job, new_batch, batches, compare, results, presets, admin, docs):
+    for module in (account, now, jobs, new_job, job, new_batch, batches, compare, results, presets, admin, audit, docs):
         app.include_router(module.router)
     others, problems = app.exception_handlers[HTTPException], app.exception_handlers[ApiError]
 

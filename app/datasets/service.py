@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.auth.visibility import THE_SERVICE, Viewer
 from warpfold.app.datasets import repository
 from warpfold.app.datasets.intake import FIRST_BYTES, Intake
@@ -198,7 +199,8 @@ async def delete(context: Context, user: Principal, dataset_id: str) -> None:
     if held.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The dataset belongs to {held.owner}; only its owner and admins may delete it.")
     whose = user.id if held.owner_id == user.id else None
-    await context.database.run(repository.release, dataset_id, whose)
+    deed = Deed(user, Action.DELETE_ARRAY, dataset_id, held.owner, {"name": held.name})
+    await context.database.run(deed.done, repository.release, dataset_id, whose)
     await context.database.run(sweep, Store(context.settings.datasets_dir()), dataset_id)
 
 

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app.auth.audit import Caller, calling
 from warpfold.app.http.errors import Unavailable, problem_response
 from warpfold.app.http.openapi import document_of
 
@@ -60,7 +61,8 @@ class RequestIds:
                 MutableHeaders(scope=message)[REQUEST_ID] = request_id
             await send(message)
 
-        with structlog.contextvars.bound_contextvars(request_id=request_id):
+        caller = Caller(scope["client"][0] if scope.get("client") else "", request_id)
+        with structlog.contextvars.bound_contextvars(request_id=request_id), calling(caller):
             try:
                 await self._app(scope, receive, answering)
             except ClientDisconnect:

@@ -1,14 +1,13 @@
 """The parameters by which a list of jobs is asked for."""
 
-import re
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from warpfold.app.auth.visibility import Viewer
 from warpfold.app.http.errors import Invalid
+from warpfold.app.http.parameters import DateTime, in_utc
 from warpfold.app.jobs.listing import Filter
 from warpfold.app.jobs.tags import words_of
 from warpfold.contract.fields import in_words
@@ -17,22 +16,11 @@ from warpfold.contract.jobs import KINDS, Kind
 from warpfold.contract.states import Status
 from warpfold.contract.unions import said_as
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MOST_OWNERS = 16
 _MOST_WORDS = 8
 _OWNERS = f"Should be the name of a user, or of up to {_MOST_OWNERS} users, each by a parameter of its own"
 
 Name = Annotated[str, StringConstraints(max_length=321, pattern=r"^[^\x00]*$")]
-
-
-def _dated(written: object) -> object:
-    """Pydantic takes a plain number for seconds since 1970. A parameter says a date."""
-    if isinstance(written, str) and not _DATE.match(written):
-        raise ValueError("it should begin with a date, as 2026-11-21T04:00:00Z does")
-    return written
-
-
-_DateTime = Annotated[datetime, BeforeValidator(_dated)]
 
 
 class JobQuery(BaseModel):
@@ -67,12 +55,12 @@ class JobQuery(BaseModel):
         None, description="List the jobs of this preset, or with `none` the jobs that are part of no preset."
     )
     batch: UUID | None = Field(None, description="List the jobs that this batch brought.")
-    since: _DateTime | None = Field(
+    since: DateTime | None = Field(
         None,
         description="List jobs that were accepted at this time or later. A time without an offset is in UTC.",
         examples=["2026-11-21T04:00:00Z"],
     )
-    until: _DateTime | None = Field(
+    until: DateTime | None = Field(
         None, description="List jobs that were accepted before this time.", examples=["2026-11-22"]
     )
     count: bool = Field(False, description="Whether to count the jobs of all pages.")
@@ -93,14 +81,10 @@ class JobQuery(BaseModel):
             text=self.text,
             parent=False if self.parent == "none" else self.parent,
             batch=self.batch,
-            since=_in_utc(self.since),
-            until=_in_utc(self.until),
+            since=in_utc(self.since),
+            until=in_utc(self.until),
             viewer=viewer,
         )
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
 def _tag(text: str) -> tuple[str, str | None]:

@@ -10,7 +10,9 @@ import structlog
 from sqlalchemy import Connection
 from structlog.typing import FilteringBoundLogger
 
+from warpfold.app.auth import audit
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.auth.visibility import Viewer
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import Conflict, Forbidden
@@ -196,6 +198,8 @@ def _cancel(connection: Connection, user: Principal, viewer: Viewer, job_id: UUI
     job = store.existing(connection, job_id, viewer)
     if job.owner_id != user.id and not user.is_admin:
         raise Forbidden(f"The job belongs to {job.owner}; only its owner and admins may cancel it.")
+    if not job.status.terminal and job.cancel_requested_at is None:
+        audit.record(connection, Deed(user, Action.CANCEL_JOB, str(job_id), job.owner))
     if job.children:
         presets.cancel(connection, job_id)
     else:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints
 from sqlalchemy import Table
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.datasets.endpoints import Id
 from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Context, Using
@@ -102,9 +103,10 @@ async def _share(
 ) -> SharingView:
     thing = await _owned(context, user, table, identity)
     try:
-        return SharingView.of(
-            await context.database.run(repository.share, thing, SharedWith(wanted.everyone, tuple(wanted.users)))
-        )
+        shared = SharedWith(wanted.everyone, tuple(wanted.users))
+        details = {"of": table.name, "everyone": shared.everyone, "users": list(shared.users)}
+        deed = Deed(user, Action.SHARE, str(identity), thing.owner, details)
+        return SharingView.of(await context.database.run(deed.done, repository.share, thing, shared))
     except UnknownUser as error:
         raise Invalid.of(f"users.{error.index}", "there is no user of this name") from None
 

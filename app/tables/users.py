@@ -1,4 +1,5 @@
-"""The tables of users: their tokens, sessions and quotas, whom the dispatcher makes wait, and which arrays they hold.
+"""The tables of users: their tokens, sessions and quotas, whom the dispatcher makes wait, which arrays they hold, and
+what they changed.
 
 The arrays themselves are files (`app.datasets.store`).
 """
@@ -20,6 +21,7 @@ from sqlalchemy import (
     Table,
     func,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from warpfold.app.tables.schema import metadata
 
@@ -111,3 +113,24 @@ datasets = Table(
 )
 Index("ix_datasets_owner_id_seq", datasets.c.owner_id, datasets.c.seq)
 Index("ix_datasets_last_used_at", datasets.c.last_used_at)
+
+
+# The audit log: who changed what, and from where. Rows are added, and are removed when their time is over.
+# Names and not ids: the log outlives the users, keys, jobs and arrays that it names.
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False, server_default=func.now(), index=True),
+    Column("actor", String(64)),  # the name of a user; null: a command on the machine of the service
+    Column("key_id", BigInteger),  # of the key that the actor used, or that opened the session
+    Column("address", String(64), nullable=False, server_default=""),
+    Column("request_id", String(64)),
+    Column("action", String(32), nullable=False),
+    Column("thing", String(128), nullable=False, server_default=""),  # an id, or a name
+    Column("owner", String(64)),  # whose the thing is
+    Column("details", JSONB, nullable=False),
+)
+Index("ix_audit_log_actor_id", audit_log.c.actor, audit_log.c.id)
+Index("ix_audit_log_action_id", audit_log.c.action, audit_log.c.id)
+Index("ix_audit_log_thing_id", audit_log.c.thing, audit_log.c.id)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.http.bearer import User
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.errors import Forbidden, Invalid, NotFound, no_such_batch, no_such_job
@@ -144,6 +145,7 @@ async def make_secret(user: User, context: Using, response: Response) -> NewSecr
     """Make a secret that signs the messages of your webhooks from now on, except of webhooks with a secret of their
     own. The new secret replaces your earlier secret, and only this answer shows it."""
     secret = new_secret()
-    await context.database.run(repository.put_secret, user.id, secret)
+    deed = Deed(user, Action.MAKE_SECRET, owner=user.name)
+    await context.database.run(deed.done, repository.put_secret, user.id, secret)
     response.headers["Cache-Control"] = "no-store"
     return NewSecret(secret=secret)

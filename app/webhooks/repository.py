@@ -165,14 +165,16 @@ def has_secret(connection: Connection, owner_id: int) -> bool:
     return connection.execute(owners).one_or_none() is not None
 
 
-def put_secret(connection: Connection, user_id: int, secret: str) -> None:
-    """Sign a user's webhooks with another secret from now on, but those of jobs that brought their own."""
+def put_secret(connection: Connection, user_id: int, secret: str) -> bool:
+    """Sign a user's webhooks with another secret from now on, but those of jobs that brought their own. True: it is
+    always another one."""
     new = {"secret": secret, "created_at": func.now()}
     connection.execute(
         upsert(webhook_secrets)
         .values(user_id=user_id, **new)
         .on_conflict_do_update(index_elements=["user_id"], set_=new)
     )
+    return True
 
 
 def claim(connection: Connection, not_of: Collection[int], lease_s: float) -> Claimed | None:

@@ -113,6 +113,11 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
             "Replace the token by a new one; the old one is useless at once. The new one is kept where the old one "
             "was, or printed where that was given by a variable.",
         ),
+        "audit": Row(
+            "auditing",
+            "Account",
+            "List what administrators and tokens did that changed something, newest first. Only admins may.",
+        ),
         "mcp": Row(
             "mcp_server",
             "Server",

@@ -27,6 +27,7 @@ PATHS: Mapping[str, str] = {
     "preset": "/presets/p05-task3-normal",
     "admin": "/admin",
     "account": "/account",
+    "audit": "/admin/audit",
     "removal": "/admin/users/vera/removal",
     "nothing": "/jobs/00000000-0000-4000-8000-000000000000",
 }

@@ -102,6 +102,12 @@ def test_only_the_api_reads_tokens(roles: Roles) -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
+def test_no_entry_of_the_audit_log_is_changed(roles: Roles, role: str) -> None:
+    assert roles.refused(role, "update audit_log set actor = 'x'")
+    assert roles.refused(role, "delete from audit_log") == (role != DISPATCHER)
+
+
+@pytest.mark.parametrize("role", ROLES)
 def test_nobody_changes_what_a_job_was_asked_to_do(roles: Roles, role: str) -> None:
     for column in ("spec = '{}'", "owner_id = 1", "kind = 'other'"):
         assert roles.refused(role, f"update jobs set {column}")  # noqa: S608

@@ -5,14 +5,16 @@ from typing import Annotated
 
 from fastapi import Depends, Form, Query
 from pydantic import ValidationError
+from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.admin import service
 from warpfold.app.admin.views import OwnTokenRequest
-from warpfold.app.auth import sessions
+from warpfold.app.auth import audit, sessions
 from warpfold.app.auth.access import SESSION_COOKIE
-from warpfold.app.auth.access_tokens import Issued, Principal, list_tokens
+from warpfold.app.auth.access_tokens import Issued, Principal, hash_of, list_tokens
+from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.dashboard.forms.keys import NOTHING_TYPED, BothHold, TypedKey, typed_key
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
@@ -43,7 +45,7 @@ async def sign_in(
     stripped = token.strip()
     before = request.cookies.get(SESSION_COOKIE)
     days = context.settings.session_days
-    secret = await context.database.run(sessions.open_session, stripped, days, before) if stripped else None
+    secret = await context.database.run(_sign_in, stripped, days, before) if stripped else None
     if secret is None:
         await context.failures.note(request)
         error = "This token is unknown or was revoked." if stripped else "Enter a token."
@@ -60,15 +62,29 @@ async def sign_in(
     return answer
 
 
+def _sign_in(connection: Connection, token: str, days: float, before: str | None) -> str | None:
+    secret = sessions.open_session(connection, token, days, before)
+    seen = None if secret is None else sessions.principal_of_session(connection, hash_of(secret))
+    if seen is not None:
+        audit.record(connection, Deed(seen.principal, Action.SIGN_IN, owner=seen.principal.name))
+    return secret
+
+
+def _sign_out(connection: Connection, visitor: Principal, secret: str, *, everywhere: bool) -> bool:
+    if everywhere:
+        return sessions.close_sessions_of(connection, visitor.id) > 0
+    return sessions.close_session(connection, secret)
+
+
 @router.post("/sign-out")
 async def sign_out(request: Request, context: Using, everywhere: Annotated[bool, Form()] = False) -> Response:
     """End the session, here and in the database; or all sessions of the user, in whichever browser."""
     secret = request.cookies.get(SESSION_COOKIE)
     if secret is not None:
-        visitor = await context.access.of_session(secret) if everywhere else None
+        visitor = await context.access.of_session(secret)
         if visitor is not None:
-            await context.database.run(sessions.close_sessions_of, visitor.id)
-        await context.database.run(sessions.close_session, secret)
+            deed = Deed(visitor, Action.SIGN_OUT, owner=visitor.name, details={"everywhere": everywhere})
+            await context.database.run(deed.done, _sign_out, visitor, secret, everywhere=everywhere)
         context.access.forget()
     answer = RedirectResponse("/sign-in", 303, {"Cache-Control": "no-store", "Clear-Site-Data": '"cache"'})
     answer.delete_cookie(SESSION_COOKIE, httponly=True, samesite="strict")

@@ -111,7 +111,7 @@ async def put_user(
             }
         )
         await service.put_user(context, visitor, user, TypeAdapter(Role).validate_python(role))
-        await service.put_limits(context, user, limits.limits())
+        await service.put_limits(context, visitor, user, limits.limits())
     except ValidationError as error:
         return await _page(request, visitor, context, error=as_api_error(error))
     except ApiError as error:
@@ -122,14 +122,14 @@ async def put_user(
 @router.post("/admin/workers/{worker_id:path}/drain")
 async def drain(worker_id: str, visitor: Administrator, context: Using) -> Response:
     """Let a worker end its job and take no more."""
-    await service.drain(context, worker_id)
+    await service.drain(context, visitor, worker_id)
     return _back("workers")
 
 
 @router.post("/admin/workers/{worker_id:path}/resume")
 async def resume(worker_id: str, visitor: Administrator, context: Using) -> Response:
     """Let a worker take jobs again."""
-    await service.resume(context, worker_id)
+    await service.resume(context, visitor, worker_id)
     return _back("workers")
 
 

@@ -211,6 +211,7 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "delete /v1/tokens/{token_id}",
         "get /v1/users/{name}/removal",
         "delete /v1/users/{name}",
+        "get /v1/audit",
         "get /v1/quotas",
         "get /v1/quotas/{name}",
         "put /v1/quotas/{name}",

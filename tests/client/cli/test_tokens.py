@@ -27,6 +27,15 @@ def test_tokens_are_made_listed_rotated_and_removed_from_afar(service: Service, 
     assert graces.run("whoami").code == 4
 
 
+def test_the_audit_log_says_who_made_the_key(service: Service, shell: Shell) -> None:
+    shell.run("token", "create", "noether", "--label", "seen")
+    listed = shell.run("audit", "--action", "make_key", "--limit", "1").out
+    assert all(word in listed for word in ("make_key", "ada", "127.0.0.1", "noether", "name seen"))
+    entry = json.loads(shell.run("audit", "--actor", "ada", "--limit", "1", "--json").out)
+    assert (entry["action"], entry["owner"], entry["details"]["name"]) == ("make_key", "noether", "seen")
+    assert shell.run("audit", "--since", "2999-01-01").out.splitlines()[1:] == []
+
+
 def test_a_user_manages_only_tokens_of_their_own(service: Service, shell: Shell) -> None:
     database = BlockingDatabase(service.settings.database_url, application="test")
     secret = database.run(create_token, "hopper")

@@ -99,3 +99,13 @@ def test_a_key_of_anybody_is_rotated(root: Window, api: Api) -> None:
     assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
     assert re.findall(r"wf_[\w-]{40,}", answer.text)
     assert root.post("/admin/keys/999999/rotate").status_code == 404
+
+
+def test_the_audit_log_is_shown_filtered_and_paged(root: Window, api: Api) -> None:
+    job = api.submit()
+    api.client("ann").post(f"/v1/jobs/{job}/cancel")
+    shown = root.get("/admin/audit", params={"action": "cancel_job", "actor": "ann", "thing": "", "limit": "1"})
+    assert shown.status_code == 200
+    assert f'href="/jobs/{job}"' in shown.text
+    assert "Older entries" in root.get("/admin/audit", params={"limit": "1"}).text
+    assert root.get("/admin/audit", params={"action": "king"}).status_code == 422
