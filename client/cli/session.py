@@ -56,7 +56,7 @@ def ending_well() -> Iterator[None]:
             named = [f"{fault.field}: {fault.message}" if fault.field else fault.message for fault in error.errors]
             lines = "".join(f"\n  {each}" for each in named) if len(named) > 1 else f" {named[0]}"
             raise fail(f"refused:{lines}", Exit.REFUSED) from None
-        raise fail(f"refused: {error.title}: {error.detail}", Exit.REFUSED) from None
+        raise fail(f"refused: {error.detail or error.title}", Exit.REFUSED) from None
     except WaitedTooLong as error:
         raise fail(str(error), Exit.TIMED_OUT) from None
     except JobFailed as error:

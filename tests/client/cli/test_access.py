@@ -30,7 +30,7 @@ def test_a_wrong_token_is_not_kept(service: Service, shell: Shell) -> None:
     bare = Shell(shell.folder)
     done = bare.run("login", service.url, stdin="wf_wrong\n")
     assert done.code == 4
-    assert "A valid token is needed" in done.err
+    assert "refused: The token is unknown or was revoked." in done.err
     assert not (shell.folder / "warpfold" / "login.json").exists()
     assert bare.run("login", "gpu.example.org").transcript == (
         "warpfold: 'gpu.example.org' is not an address, which begins with http:// or https:// and the name of a host\n"
