@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from warpfold.client.models import Dataset, Job, Merged
     from warpfold.client.results import Measurement, Results
     from warpfold.client.sharing import Sharing
+    from warpfold.kernels.errors import InvalidInput
     from warpfold.kernels.exact import ExactState
     from warpfold.kernels.ops import Terms
 
@@ -55,6 +56,7 @@ __all__ = [
     "FieldError",
     "GroupBy",
     "GroupbyResult",
+    "InvalidInput",
     "Job",
     "JobFailed",
     "JobOutcome",
@@ -96,6 +98,7 @@ _MODULES: Mapping[str, str] = MappingProxyType(
         "FieldError": "warpfold.client.errors",
         "GroupBy": "warpfold.client.groupby",
         "GroupbyResult": "warpfold.client.group_table",
+        "InvalidInput": "warpfold.kernels.errors",
         "Job": "warpfold.client.models",
         "JobFailed": "warpfold.client.errors",
         "JobOutcome": "warpfold.client.batches",
