@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from warpfold.kernels.bench.printer import duration
+from benchmarks.printer import duration
 from warpfold.kernels.bench.record import Record
 
 FIGURES: Mapping[str, Callable[[Record], str]] = MappingProxyType(

@@ -14,9 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.printer import duration
 from benchmarks.provenance import of_script
 from warpfold.kernels.backend import GANG
-from warpfold.kernels.bench.printer import duration
 from warpfold.kernels.driver import Backend
 from warpfold.kernels.errors import Unavailable
 from warpfold.kernels.open import open_backend

@@ -17,12 +17,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.printer import duration, figure, table
 from benchmarks.provenance import provenance
 from benchmarks.suites import CPU_SUITES, GPU_SUITES, SUITES, Suite
 from warpfold.kernels.bench.axes import Axes
 from warpfold.kernels.bench.data import Data
 from warpfold.kernels.bench.engine import run
-from warpfold.kernels.bench.printer import duration, figure, table
 from warpfold.kernels.bench.record import Record, record_of
 from warpfold.kernels.bench.stopping import Rule
 from warpfold.kernels.bench.target import BenchmarkTarget, open_target

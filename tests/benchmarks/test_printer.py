@@ -3,7 +3,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from warpfold.kernels.bench.printer import duration, table
+from benchmarks.printer import duration, table
 from warpfold.kernels.bench.record import Record
 
 
