@@ -108,7 +108,7 @@ def test_very_many_values_are_printed_or_downloaded(shell: Shell) -> None:
     assert (shell.folder / f"{job_id}.parquet").exists()
     assert shell.run("artefact", job_id, "-o", "out.txt").code == 2
     assert shell.run("artefact", job_id, "--delete").code == 0
-    assert "no longer here" in shell.run("artefact", job_id).err
+    assert "refused: The stored result was deleted" in shell.run("artefact", job_id).err
 
 
 def test_few_values_go_to_a_file_as_npy_or_csv(shell: Shell) -> None:
