@@ -150,6 +150,7 @@ def _include_routes(app: FastAPI) -> None:
         sharing,
     ):
         app.include_router(part.router, dependencies=[Depends(known_parameters)])
+    app.include_router(datasets.changes, dependencies=[Depends(known_parameters)])
     app.include_router(datasets.for_workers, dependencies=[Depends(known_parameters_for_workers)])
     app.include_router(health.router)
     app.include_router(_document())

@@ -315,6 +315,10 @@ class Client(Connection, HandlesTables):
         """An uploaded array."""
         return self._do(datasets.get(dataset_id))
 
+    def rename_dataset(self, dataset_id: str, name: str) -> Dataset:
+        """Give an uploaded array another name, for people; the id stays."""
+        return self._do(datasets.rename(dataset_id, name))
+
     def delete_dataset(self, dataset_id: str) -> None:
         """Give up an uploaded array."""
         return self._do(datasets.delete(dataset_id))

@@ -92,6 +92,7 @@ class AsyncClient(AsyncConnection, HandlesTables):
     inspect = awaited(Client.inspect)
     datasets = awaited(Client.datasets)
     dataset = awaited(Client.dataset)
+    rename_dataset = awaited(Client.rename_dataset)
     delete_dataset = awaited(Client.delete_dataset)
 
     # --- sharing

@@ -16,6 +16,10 @@ def get(dataset_id: str) -> Steps[Dataset]:
     return send(Call("GET", f"/v1/datasets/{dataset_id}", dataset))
 
 
+def rename(dataset_id: str, name: str) -> Steps[Dataset]:
+    return send(Call("PATCH", f"/v1/datasets/{dataset_id}", dataset, body={"name": name}))
+
+
 def delete(dataset_id: str) -> Steps[None]:
     return send(Call("DELETE", f"/v1/datasets/{dataset_id}", lambda response: None))
 

@@ -58,6 +58,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "batch_shares": Rights(api="select, insert, delete", dispatcher=NOTHING, worker=NOTHING),
         "dataset_shares": Rights(api="select, insert, delete", dispatcher=NOTHING, worker=NOTHING),
         "datasets": Rights(api=KEEP, dispatcher="select, delete", worker=READ),
+        "dataset_uses": Rights(api=WRITE, dispatcher=READ, worker=NOTHING),
         "artefacts": Rights(api="select, delete", dispatcher="select, delete", worker=ADD),
         "webhooks": Rights(api=ADD, dispatcher=CHANGE, worker=NOTHING),
         "webhook_attempts": Rights(api=READ, dispatcher=WRITE, worker=NOTHING),

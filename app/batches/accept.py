@@ -61,7 +61,8 @@ class NewBatch:
         for portion in reversed(self.portions):  # the first field that names an input stays
             arrays |= portion.datasets
             results |= portion.results
-        return Inputs(arrays, results, any(portion.uploads for portion in self.portions))
+        uploads = frozenset[str]().union(*(portion.uploads for portion in self.portions))
+        return Inputs(arrays, results, uploads)
 
     @property
     def places(self) -> int:
@@ -177,7 +178,7 @@ def submit(
     connection.execute(_PLACE, {"batch_id": new.id})
     if any(portion.tagged for portion in new.portions):
         tags.note_batch(connection, new.id)
-    seen.use(connection)
+    seen.use(connection, batch=new.id)
     _register(connection, owner_id, [webhook for portion in new.portions for webhook in portion.webhooks])
     _register_own(connection, new)
     wake_dispatcher(connection)

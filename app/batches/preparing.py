@@ -144,7 +144,7 @@ class Portion:
     JSON of the ids of the jobs with commas between. `places` is how many will wait in the queue, and `high` how many of
     them ask for the priority `high`. `tagged` says whether any of them has a tag or a name to be found by. `datasets`
     are the uploaded arrays that they need and `results` the jobs whose stored results they read, by the field that
-    names each; `uploads` says whether any of them reads an upload that has not ended.
+    names each; `uploads` are those that they read before they have ended.
     """
 
     rows: str = ""
@@ -155,7 +155,7 @@ class Portion:
     tagged: bool = False
     datasets: dict[str, str] = field(default_factory=dict)
     results: dict[UUID, str] = field(default_factory=dict)
-    uploads: bool = False
+    uploads: frozenset[str] = frozenset()
     webhooks: list[WebhookOf] = field(default_factory=list)
 
 
@@ -261,7 +261,7 @@ def prepared(piece: Piece, options: BatchOptions, origin: Origin, settings: Sett
             portion.places += 1
             portion.high += waiting.priority == _HIGH and waiting.needs != NONE
         inputs = inputs_of(checked)
-        portion.uploads = portion.uploads or inputs.uploads
+        portion.uploads |= inputs.uploads
         for dataset, named in inputs.datasets.items():
             portion.datasets.setdefault(dataset, _named_in(piece, number, named))
         for other, named in inputs.jobs.items():

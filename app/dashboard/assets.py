@@ -61,6 +61,7 @@ def assets() -> Mapping[str, Asset]:
         "dashboard.css": (_CSS, ours / "dashboard.css"),
         "dashboard.js": (_JS, ours / "dashboard.js"),
         "forms.js": (_JS, ours / "forms.js"),
+        "uploads.js": (_JS, ours / "uploads.js"),
         "charts.js": (_JS, ours / "charts.js"),
         "icon.svg": (_SVG, ours / "icon.svg"),
         "htmx.js": (_JS, files("js_lib_htmx") / "static/htmx/htmx.min.js"),

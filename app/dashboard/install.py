@@ -13,6 +13,7 @@ from warpfold.app.dashboard.pages import (
     audit,
     batches,
     compare,
+    datasets,
     docs,
     job,
     jobs,
@@ -38,6 +39,8 @@ def install(app: FastAPI, settings: Settings) -> None:
     # `/jobs/new` comes before `/jobs/{id}`, which would take it for an id; and so with batches.
     for module in (account, now, jobs, new_job, job, new_batch, batches, compare, results, presets, admin, audit, docs):
         app.include_router(module.router)
+    for router in (datasets.router, datasets.uploads):
+        app.include_router(router)
     others, problems = app.exception_handlers[HTTPException], app.exception_handlers[ApiError]
 
     async def no_such_page(request: Request, error: Exception) -> Response:

@@ -3,6 +3,7 @@
 from datetime import datetime
 from math import prod
 from typing import Annotated
+from uuid import UUID
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -11,16 +12,26 @@ from starlette.responses import Response
 
 from warpfold.app.datasets import repository, service
 from warpfold.app.datasets.repository import Dataset
-from warpfold.app.datasets.service import Upload
+from warpfold.app.datasets.service import MOST_USES, Upload
 from warpfold.app.http.bearer import MaybeWorker, User
 from warpfold.app.http.bodies import body_of
 from warpfold.app.http.context import Using
 from warpfold.app.http.cursors import cursor_of, key_of
-from warpfold.app.http.errors import Forbidden, Invalid, NoRoom, NotFound, RangeNotSatisfiable, TimedOut, TooLarge
+from warpfold.app.http.errors import (
+    BadRequest,
+    Forbidden,
+    Invalid,
+    NoRoom,
+    NotFound,
+    RangeNotSatisfiable,
+    TimedOut,
+    TooLarge,
+    UnsupportedMedia,
+)
 from warpfold.app.http.file_bytes import ByteRange, IfNoneMatch, IfRange
 from warpfold.app.http.headers import matches
 from warpfold.app.http.openapi import answers
-from warpfold.app.http.requests import declared_bytes
+from warpfold.app.http.requests import JsonRoute, declared_bytes
 from warpfold.contract.fields import DTypeName
 from warpfold.kernels.dtypes import dtype_named
 from warpfold.kernels.formats.npy import is_stored_name
@@ -104,6 +115,8 @@ class DatasetPage(BaseModel):
 router = APIRouter(prefix=PREFIX, tags=["datasets"])
 for_workers = APIRouter(prefix=PREFIX, tags=["datasets"])
 """The routes that workers use, too."""
+changes = APIRouter(prefix=PREFIX, tags=["datasets"], route_class=JsonRoute)
+"""The routes that take JSON and no file."""
 
 
 @router.post(
@@ -220,6 +233,45 @@ async def download_dataset(
     file = await run_in_threadpool(service.opened, context, dataset_id)
     attachment = f'attachment; filename="{dataset_id}"'
     return whole.response(file, span, {"Content-Type": "application/octet-stream", "Content-Disposition": attachment})
+
+
+class DatasetUses(BaseModel):
+    """What reads an uploaded array, newest first."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"jobs": ["5f0c2a60-1f3d-4c55-9a52-0c1de1b4f0aa"], "batches": []}]}
+    )
+
+    jobs: list[UUID] = Field(
+        description=f"The ids of the jobs, {MOST_USES} at most; those of batches are not among them."
+    )
+    batches: list[UUID] = Field(description=f"The ids of the batches of which a job reads it, {MOST_USES} at most.")
+
+
+@router.get("/{dataset_id}/uses", summary="List what reads an uploaded array", responses=answers(NotFound, Invalid))
+async def list_uses_of_dataset(dataset_id: Id, user: User, context: Using) -> DatasetUses:
+    """List the newest jobs and batches that name an array, of those that you see; parts of presets do not count."""
+    used = await service.uses_of(context, user, dataset_id)
+    return DatasetUses(jobs=[job_id for _, job_id in used.jobs], batches=list(used.batches))
+
+
+class DatasetChange(BaseModel):
+    """What its owner changes about an uploaded array."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra={"examples": [{"name": "march.npy"}]})
+
+    name: Text = Field(description="The new name; empty for none. The name is for people: the id stays.")
+
+
+@changes.patch(
+    "/{dataset_id}",
+    summary="Rename an uploaded array",
+    responses=answers(BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMedia, Invalid),
+)
+async def rename_dataset(dataset_id: Id, change: DatasetChange, user: User, context: Using) -> DatasetView:
+    """Give your entry of an uploaded array another name. Jobs that were accepted before keep the name that they have
+    for it."""
+    return DatasetView.of(await service.rename(context, user, dataset_id, change.name))
 
 
 @router.delete(

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.auth.visibility import THE_SERVICE, Viewer, visible
 from warpfold.app.quotas.bytes_held import bytes_held
+from warpfold.app.tables.dataset_uses import dataset_uses
 from warpfold.app.tables.jobs import is_, jobs
 from warpfold.app.tables.users import datasets, users
 from warpfold.contract.states import Status
@@ -116,11 +117,17 @@ def page(
 
 
 def use(connection: Connection, ids: Collection[str]) -> Collection[str]:
-    """Note that a job needs these arrays; returns those that nobody holds."""
+    """Note that these arrays are needed now; returns those that nobody holds."""
     updated = connection.execute(
         update(datasets).where(datasets.c.id.in_(ids)).values(last_used_at=func.now()).returning(datasets.c.id)
     )
     return set(ids) - set(updated.scalars())
+
+
+def rename(connection: Connection, dataset_id: str, owner_id: int, name: str) -> bool:
+    """Give an owner's entry for an array another name. False if there is no such entry."""
+    renamed = update(datasets).where(datasets.c.id == dataset_id, datasets.c.owner_id == owner_id).values(name=name)
+    return bool(connection.execute(renamed).rowcount)
 
 
 def release(connection: Connection, dataset_id: str, owner_id: int | None) -> bool:
@@ -133,9 +140,13 @@ def release(connection: Connection, dataset_id: str, owner_id: int | None) -> bo
 
 def release_unused(connection: Connection, older_than: timedelta) -> Sequence[str]:
     """End every hold on arrays that no job has needed for so long, nor waits for or reads now; returns their ids."""
-    active = select(jobs.c.id).where(or_(is_(Status.QUEUED), is_(Status.RUNNING)))
-    needed = active.where(
-        or_(*(jobs.c.spec[field, "id"].as_string() == datasets.c.id for field in ("source", "other")))
+    open_jobs = select(jobs.c.id).where(or_(is_(Status.QUEUED), is_(Status.RUNNING)))
+    needed = select(dataset_uses.c.seq).where(
+        dataset_uses.c.dataset_id == datasets.c.id,
+        or_(
+            open_jobs.where(jobs.c.id == dataset_uses.c.job_id).exists(),
+            open_jobs.where(jobs.c.batch_id == dataset_uses.c.batch_id).exists(),
+        ),
     )
     unused = datasets.c.last_used_at < func.now() - older_than
     released = delete(datasets).where(unused, ~needed.exists()).returning(datasets.c.id)

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
+from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.datasets import uses
 from warpfold.app.datasets.intake import Intake
 from warpfold.app.datasets.partial import Busy, PartialUpload, UploadMetadata, Writing
-from warpfold.app.datasets.repository import Dataset
+from warpfold.app.datasets.repository import Contents, Dataset
 from warpfold.app.datasets.service import Holder, RoomCheck, failing_disk, keep, reserve
 from warpfold.app.datasets.store import Store
 from warpfold.app.http.bodies import Body, Piece
@@ -149,8 +151,16 @@ async def _take(
         contents = await run_in_threadpool(intake.finish)
     finally:
         await run_in_threadpool(intake.close)
-    kept = await context.database.run(keep, store, part.upload.path, contents, _holder(context, user, metadata))
+    kept = await context.database.run(_keep, store, part.upload, contents, _holder(context, user, metadata))
     await run_in_threadpool(part.upload.finish, contents.id)
+    return kept
+
+
+def _keep(
+    connection: Connection, store: Store, upload: PartialUpload, contents: Contents, holder: Holder
+) -> tuple[Dataset, bool]:
+    kept = keep(connection, store, upload.path, contents, holder)
+    uses.became(connection, upload.id, contents.id)
     return kept
 
 

@@ -4,7 +4,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -16,11 +16,12 @@ from structlog.typing import FilteringBoundLogger
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.auth.visibility import THE_SERVICE, Viewer
-from warpfold.app.datasets import repository
+from warpfold.app.datasets import repository, uses
 from warpfold.app.datasets.intake import FIRST_BYTES, Intake
 from warpfold.app.datasets.repository import Contents, Dataset, Holdings
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import sweep
+from warpfold.app.datasets.uses import Uses
 from warpfold.app.http.bodies import Body, Piece
 from warpfold.app.http.context import Context
 from warpfold.app.http.errors import ApiError, Forbidden, NoRoom, NotFound, TooLarge, Unavailable
@@ -34,6 +35,8 @@ log: FilteringBoundLogger = structlog.get_logger()
 
 _CHECK_EVERY = 64 << 20
 _RETRY_AFTER_DISK_S = 60
+MOST_USES = 50
+"""So many jobs, and so many batches, are listed of those that read an array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +196,34 @@ def opened(context: Context, dataset_id: str) -> BinaryIO:
         raise Unavailable("The service cannot read the dataset from its disk.", _RETRY_AFTER_DISK_S) from error
 
 
+async def uses_of(context: Context, user: Principal, dataset_id: str) -> Uses:
+    """What reads an array that the user may read, of what the user sees. Raises NotFound."""
+    await get(context, user, dataset_id)
+    return await context.database.read(uses.newest, dataset_id, context.viewer(user), MOST_USES)
+
+
+async def rename(context: Context, user: Principal, dataset_id: str, name: str) -> Dataset:
+    """Give the user's entry for an array another name, or for an admin without one that of its owner. Raises NotFound
+    and Forbidden."""
+    held = await _owned(context, user, dataset_id, "rename")
+    await context.database.run(repository.rename, dataset_id, held.owner_id, name)
+    return replace(held, name=name)
+
+
 async def delete(context: Context, user: Principal, dataset_id: str) -> None:
     """End the user's hold; an admin without a hold ends everybody's. Raises NotFound and Forbidden."""
-    held = await get(context, user, dataset_id)
-    if held.owner_id != user.id and not user.is_admin:
-        raise Forbidden(f"The dataset belongs to {held.owner}; only its owner and admins may delete it.")
+    held = await _owned(context, user, dataset_id, "delete")
     whose = user.id if held.owner_id == user.id else None
     deed = Deed(user, Action.DELETE_ARRAY, dataset_id, held.owner, {"name": held.name})
     await context.database.run(deed.done, repository.release, dataset_id, whose)
     await context.database.run(sweep, Store(context.settings.datasets_dir()), dataset_id)
+
+
+async def _owned(context: Context, user: Principal, dataset_id: str, verb: str) -> Dataset:
+    held = await get(context, user, dataset_id)
+    if held.owner_id != user.id and not user.is_admin:
+        raise Forbidden(f"The dataset belongs to {held.owner}; only its owner and admins may {verb} it.")
+    return held
 
 
 def _not_found() -> NotFound:

@@ -193,7 +193,7 @@ def submit(
         earlier = _earlier(connection, new, key)
         assert earlier is not None, "there was room, and the key was new"
         return earlier
-    seen.use(connection)
+    seen.use(connection, job=job.id)
     for child in children:
         accept(connection, child)
     if job.tags or children:

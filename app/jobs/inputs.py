@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Table, func, select
 
 from warpfold.app.auth.visibility import Viewer, open_to_all, visible
 from warpfold.app.datasets import repository as dataset_rows
+from warpfold.app.datasets import uses
 from warpfold.app.http.errors import Invalid
 from warpfold.app.tables.jobs import jobs
 from warpfold.app.tables.users import datasets
@@ -18,12 +19,12 @@ from warpfold.contract.kinds.spec import Spec
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The arrays, the jobs whose stored results are read, and whether an upload is read that has not ended. Each has
-    the field of the request that names it."""
+    """The arrays and the jobs whose stored results are read, each with the field of the request that names it, and the
+    uploads that are read before they have ended."""
 
     datasets: Mapping[str, str] = field(default_factory=dict)
     jobs: Mapping[UUID, str] = field(default_factory=dict)
-    uploads: bool = False
+    uploads: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         return bool(self.datasets or self.jobs or self.uploads)
@@ -36,14 +37,15 @@ def inputs_of(spec: Spec) -> Inputs:
     """What a job reads of users."""
     arrays: dict[str, str] = {}
     results: dict[UUID, str] = {}
-    uploads = False
+    uploads: set[str] = set()
     for name, source in spec.sources():
-        uploads = uploads or source.upload_id is not None
+        if source.upload_id is not None:
+            uploads.add(source.upload_id)
         for dataset_id, within in source.dataset_ids.items():
             arrays.setdefault(dataset_id, f"{name}.{within}")
         if source.read_job_id is not None:
             results.setdefault(source.read_job_id, f"{name}.job_id")
-    return Inputs(arrays, results, uploads)
+    return Inputs(arrays, results, frozenset(uploads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,12 @@ class SeenInputs:
     shared: bool
     problem: Invalid | None
 
-    def use(self, connection: Connection) -> None:
-        """Note that a job needs the arrays. Raises Invalid that names the field of an input that is not there, or that
-        is hidden from the user."""
+    def use(self, connection: Connection, *, job: UUID | None = None, batch: UUID | None = None) -> None:
+        """Note that a job or a batch, which is stored, needs the arrays. Raises Invalid that names the field of an
+        input that is not there, or that is hidden from the user."""
         if self.problem is not None:
             raise self.problem
+        uses.note(connection, [*self.inputs.datasets, *self.inputs.uploads], job=job, batch=batch)
         if not self.inputs.datasets:
             return
         gone = dataset_rows.use(connection, self.inputs.datasets.keys())

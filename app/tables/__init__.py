@@ -3,12 +3,24 @@
 The tables lie below all other folders, because the SQL of one folder reads the tables of others.
 """
 
-from warpfold.app.tables import artefacts, batches, jobs, measurements, queue, service, sharing, users, webhooks
+from warpfold.app.tables import (
+    artefacts,
+    batches,
+    dataset_uses,
+    jobs,
+    measurements,
+    queue,
+    service,
+    sharing,
+    users,
+    webhooks,
+)
 from warpfold.app.tables.schema import metadata
 
 __all__ = [
     "artefacts",
     "batches",
+    "dataset_uses",
     "jobs",
     "measurements",
     "metadata",

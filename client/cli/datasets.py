@@ -1,4 +1,4 @@
-"""Commands about uploaded arrays: dataset list, upload, show, delete."""
+"""Commands about uploaded arrays: dataset list, upload, show, rename, delete."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,16 +15,19 @@ from warpfold.client.cli.session import service
 
 _ID_LENGTH = 64
 _SEARCHED = 1000
+_SHOWN = 12
+"""So much of an id is enough to tell it from others; `--json` has it whole."""
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="SHA-256 of the file, or as much of its beginning as is unique.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the group to `app`."""
-    group = typer.Typer(help="Upload, list and delete arrays.", no_args_is_help=True)
+    group = typer.Typer(help="Upload, list, rename and delete arrays.", no_args_is_help=True)
     group.command("list")(show_all)
     group.command(epilog="Example: warpfold submit --dataset $(warpfold dataset upload samples.npy) --wait")(upload)
     group.command()(show)
+    group.command()(rename)
     group.command()(delete)
     app.add_typer(group, name="dataset", rich_help_panel="Data")
 
@@ -44,7 +47,7 @@ def show_all(
         return
     rows = (
         [
-            dataset.id,
+            dataset.id[:_SHOWN],
             dataset.name,
             dataset.owner,
             dataset.format,
@@ -100,6 +103,18 @@ def show(context: typer.Context, dataset_id: Id, as_json: Json = False) -> None:
         )
 
 
+def rename(
+    context: typer.Context,
+    dataset_id: Id,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name, for people; '' for none.")],
+) -> None:
+    """Give an uploaded array another name. Its id stays."""
+    with service(context) as client:
+        dataset = client.rename_dataset(_whole_id(client, dataset_id), name)
+        called = f"is called {dataset.name!r}" if dataset.name else "has no name"
+        output.say(f"{dataset.id[:_SHOWN]} {called}")
+
+
 def delete(
     context: typer.Context,
     dataset_ids: Annotated[
@@ -111,7 +126,7 @@ def delete(
         # All ids are looked up first, so that an unknown id deletes nothing.
         for dataset_id in [_whole_id(client, dataset_id) for dataset_id in dataset_ids]:
             client.delete_dataset(dataset_id)
-            output.say(f"{dataset_id} deleted")
+            output.say(f"{dataset_id[:_SHOWN]} deleted")
 
 
 def _whole_id(client: Client, beginning: str) -> str:

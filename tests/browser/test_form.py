@@ -164,3 +164,34 @@ def test_a_column_is_chosen_from_those_that_a_look_into_the_file_finds(visit: Vi
     expect(page.locator("#curl")).to_contain_text('"column": "price"')
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_text("4.5", exact=True).first).to_be_visible()
+
+
+def test_a_file_that_is_dropped_becomes_the_source_and_offers_its_columns(visit: Visiting) -> None:
+    page = visit().page
+    page.goto("/jobs/new")
+    page.locator("[data-uploads]").set_input_files(
+        {"name": "own.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n3,4\n"}
+    )
+    source = page.get_by_role("group", name="source")
+    expect(source.get_by_label("type", exact=True)).to_have_value("dataset")
+    source.get_by_role("combobox", name="column").select_option("b")
+    expect(page.locator("#curl")).to_contain_text('"column": "b"')
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_text("6", exact=True).first).to_be_visible()
+
+
+def test_a_file_has_a_page_after_it_was_dropped_on_the_list(visit: Visiting) -> None:
+    page = visit(width=375).page
+    page.goto("/datasets")
+    page.locator("[data-upload]").evaluate("""zone => {
+        const dropped = new DataTransfer();
+        dropped.items.add(new File(["x,y\\n1,2\\n"], "dropped.csv"));
+        zone.dispatchEvent(new DragEvent("drop", { dataTransfer: dropped, bubbles: true, cancelable: true }));
+    }""")
+    expect(page).to_have_url(re.compile(r"/datasets/[0-9a-f]{64}$"))
+    expect(page.get_by_role("heading", name="dropped.csv")).to_be_visible()
+    page.get_by_role("link", name="Reduce y").click()
+    expect(page.get_by_role("combobox", name="column").or_(page.get_by_label("column")).first).to_have_value("y")
+    page.goto("/datasets")
+    page.locator("[data-uploads]").set_input_files({"name": "no.bin", "mimeType": "", "buffer": b"\x00\x01\x02"})
+    expect(page.locator("[data-upload]").get_by_role("status")).to_have_class("error")

@@ -23,6 +23,8 @@ PATHS: Mapping[str, str] = {
     "new benchmark": "/jobs/new?kind=benchmark",
     "compare": "/compare?job={reduction}&job={benchmark}",
     "results": "/results",
+    "data": "/datasets",
+    "file": "/datasets/{dataset}",
     "presets": "/presets",
     "preset": "/presets/p05-task3-normal",
     "admin": "/admin",
@@ -60,8 +62,13 @@ def violations(page: Page, rules: Sequence[str] = ()) -> list[tuple[str, list[st
 def jobs(dashboard: Dashboard, benchmark: str) -> Mapping[str, str]:
     with dashboard.client() as client:
         batch = client.submit_many([SUM, {**SUM, "op": "max", "source": EMPTY}], name="both", tags={"a": "b"}).wait()
+        (dashboard.data_dir / "sales.csv").write_text("price,region\n1.5,EU\n2,US\n")
+        dataset = client.upload(dashboard.data_dir / "sales.csv").id
+        client.submit(
+            {**SUM, "source": {"type": "dataset", "id": dataset, "name": "sales.csv", "column": "price"}}
+        ).wait()
     reduction = dashboard.ended({**SUM, "tags": {"a": "b"}})
-    return {"reduction": reduction, "benchmark": benchmark, "batch": batch.id}
+    return {"reduction": reduction, "benchmark": benchmark, "batch": batch.id, "dataset": dataset}
 
 
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS.keys())

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -96,3 +97,24 @@ def test_a_schema_that_no_migration_knows_is_said(shared_postgres: EmbeddedPostg
         connection.execute("update alembic_version set version_num = '0016'")
     with pytest.raises(migrations.UnknownSchema, match=r"before 2026-11-23.*upgrade\.md.*'0016'"):
         migrations.upgrade(url)
+
+
+def test_datasets_of_waiting_jobs_are_found_after_the_upgrade(shared_postgres: EmbeddedPostgres) -> None:
+    url = create_database(shared_postgres, "test_uses_before")
+    config = Config()
+    config.set_main_option("script_location", "migrations")
+    config.attributes["database_url"] = url
+    command.downgrade(config, "0041")
+    spec = json.dumps({"source": {"type": "dataset", "id": "ab" * 32}, "values": [-0.0]})
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("insert into users (name, role) values ('ann', 'user')")
+        job = connection.execute(
+            "insert into jobs (id, owner_id, kind, priority, needs, timeout_s, spec) values "
+            "(gen_random_uuid(), 1, 'reduce', 1, 'any', 60, %s) returning id",
+            [spec],
+        ).fetchone()
+    migrations.upgrade(url)
+    with psycopg.connect(url) as connection:
+        uses = connection.execute("select dataset_id, job_id from dataset_uses").fetchall()
+    assert job is not None
+    assert uses == [("ab" * 32, job[0])]

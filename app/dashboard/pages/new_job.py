@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.dashboard.forms.contents import look_for, offering, problems_of
 from warpfold.app.dashboard.forms.fields import Form
-from warpfold.app.dashboard.forms.reading import blank, carried_over, texts_in
+from warpfold.app.dashboard.forms.reading import blank, carried_over, texts_in, typed_from
 from warpfold.app.dashboard.forms.schema import kinds
 from warpfold.app.dashboard.forms.submission import (
     SentForm,
@@ -30,6 +30,8 @@ from warpfold.app.dashboard.rendering import page, part
 from warpfold.app.dashboard.routes import LargeFormRoute
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.visitors import Visitor
+from warpfold.app.datasets import service as datasets
+from warpfold.app.datasets.repository import Dataset
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.error_handlers import as_api_error
 from warpfold.app.http.errors import ApiError, FieldProblem, UnsupportedMedia
@@ -42,20 +44,30 @@ from warpfold.kernels.errors import InvalidInput
 
 _FORM = "application/x-www-form-urlencoded"
 
+Inside = Annotated[str, Query(max_length=1024, pattern=r"^[^\x00]*$")]
+
 router = pages(LargeFormRoute)
 
 
 @router.get("/jobs/new")
 async def show(
+    *,
     request: Request,
     visitor: Visitor,
     context: Using,
     kind: Annotated[str, Query(max_length=32)] = "reduce",
     source: Annotated[UUID | None, Query(alias="from")] = None,
+    dataset: Annotated[str, Query(pattern=r"^([0-9a-f]{64})?$")] = "",
+    column: Inside = "",
+    array: Inside = "",
 ) -> Response:
-    """The form of a kind, with the schema's example in it, or with the spec of an earlier job."""
+    """The form of a kind, with the schema's example in it, or with the spec of an earlier job, or with a sum of an
+    uploaded file, or of a column or an array in it."""
     address, most = _address(request), context.settings.max_values
-    if source is None:
+    if dataset:
+        spec = _sum_of(await datasets.get(context, visitor, dataset), column, array)
+        submission = submission_of(typed_from(spec), address, most)
+    elif source is None:
         submission = submission_of(blank(kind if kind in kinds() else kinds()[0]), address, most)
     else:
         stored = (await service.get(context, visitor, source)).spec
@@ -133,6 +145,12 @@ async def _sent(request: Request, context: Context, visitor: Principal) -> SentF
         return await context.large_bodies.apart(visitor.id, len(large), read_submission, large, address, most)
 
 
+def _sum_of(dataset: Dataset, column: str, array: str) -> dict[str, Any]:
+    """The spec of a sum of an uploaded file, or of what it has of this name."""
+    source = {"type": "dataset", "id": dataset.contents.id, "name": dataset.name, "column": column, "array": array}
+    return {"kind": "reduce", "op": "sum", "source": {name: value for name, value in source.items() if value}}
+
+
 async def small_body(request: Request) -> bytes | None:
     """The body of a form; None, and nothing is read yet, if it is large or its size is not known."""
     media_type = request.headers.get("content-type", _FORM).partition(";")[0].strip().lower()
@@ -158,6 +176,7 @@ async def _page(
 ) -> Response:
     model = {
         "kinds": kinds(),
+        "takes_file": any(field.name == "source.type" for field in submission.form.flat()),
         "nonce": submission.typed.get("nonce", [uuid4().hex])[0],
         "error": error,
         **_fields(submission.form, submission.typed, () if error is None else error.errors),

@@ -78,7 +78,9 @@ def ask(api: Api, role: str, route: str, things: PrivateThings) -> httpx.Respons
         parameters = {"baseline": things.job_id, "candidate": things.job_id}
     headers = {"Upload-Length": "100", "Upload-Offset": "0", "Upload-Complete": "?0"}
     body = {"json": BODIES.get(path, {})} if method in ("POST", "PUT") and BODIES.get(path, {}) is not None else {}
-    if method == "PATCH":
+    if path == "/v1/datasets/{dataset_id}" and method == "PATCH":
+        body = {"json": {"name": "renamed"}}
+    elif method == "PATCH":
         body, headers = {"content": b"x" * 10}, headers | {"Content-Type": "application/partial-upload"}
     if path.endswith("/sharing") and method == "PUT":
         body = {"json": {"users": ["bob"]}}

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select, text
 from sqlalchemy.exc import OperationalError
 
 from warpfold.app.auth.access_tokens import create_token
-from warpfold.app.datasets import repository
+from warpfold.app.datasets import repository, uses
 from warpfold.app.datasets.repository import Contents
 from warpfold.app.datasets.store import Store
 from warpfold.app.datasets.sweep import sweep, tidy
@@ -107,6 +107,7 @@ def test_what_a_waiting_job_needs_is_never_let_go(database: BlockingDatabase, st
         spec=json.dumps(spec),
     )
     database.run(accept, new)
+    database.run(uses.note, [ID], job=job_id)
     database.run(let_three_days_pass)
     assert tidy(database, store, timedelta(days=2)) == 0
     database.run(request_cancel, job_id)
