@@ -6,7 +6,7 @@
 
   const filled = (form) => new URLSearchParams(new FormData(form)).toString();
   let sent = "";
-  let opened = false;
+  let opened = [];
 
   document.addEventListener("htmx:beforeRequest", (event) => {
     if (event.detail.target.id === "fields") sent = filled(event.detail.elt.form);
@@ -14,15 +14,17 @@
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { target, requestConfig } = event.detail;
     if (target.id !== "fields") return;
-    opened = target.querySelector("details")?.open;
+    opened = [...target.querySelectorAll("details[open]")].map(({ id }) => id);
     if (filled(requestConfig.elt.form) === sent) return;
     event.detail.shouldSwap = false;
     htmx.trigger(requestConfig.elt, "change");
   });
   document.addEventListener("htmx:afterSwap", () => {
-    const more = document.querySelector("#fields details");
-    if (more && opened) more.open = true;
-    opened = false;
+    for (const id of opened) {
+      const apart = document.getElementById(id);
+      if (apart) apart.open = true;
+    }
+    opened = [];
   });
 
   // --- and it is there again after "back", "reload" and signing in again: browsers fill in fields by their places, which

@@ -40,8 +40,9 @@
     const source = zone.dataset.fillsSource;
     if (!source) return location.assign(request.getResponseHeader("Location"));
     say(`${dataset.name} is uploaded.`, "quiet");
+    const ofAnother = (name) => name === "by" || [source, "aggregations"].includes(name.split(".")[0]); // its columns are others
     const values = {};
-    for (const [name, value] of new FormData(zone.closest("form"))) if (!name.startsWith(`${source}.`)) (values[name] ??= []).push(value);
+    for (const [name, value] of new FormData(zone.closest("form"))) if (!ofAnother(name)) (values[name] ??= []).push(value);
     values[`${source}.type`] = ["dataset"];
     values[`${source}.id`] = [dataset.id];
     values[`${source}.name`] = [dataset.name];

@@ -166,6 +166,28 @@ def test_a_column_is_chosen_from_those_that_a_look_into_the_file_finds(visit: Vi
     expect(page.get_by_text("4.5", exact=True).first).to_be_visible()
 
 
+def test_groups_are_made_of_columns_that_the_file_has(visit: Visiting) -> None:
+    page = visit().page
+    page.goto("/jobs/new?kind=groupby")
+    buffer = b"region,price\nEU,1.5\nUS,2\nEU,3\n"
+    page.locator("[data-uploads]").set_input_files({"name": "by.csv", "mimeType": "text/csv", "buffer": buffer})
+    page.get_by_role("group", name="by").get_by_role("checkbox", name="region").check()
+    first = page.get_by_role("group", name="aggregations 1")
+    first.get_by_role("combobox", name="column").select_option("price")
+    page.get_by_role("button", name="Another").click()
+    second = page.get_by_role("group", name="aggregations 2")
+    second.get_by_label("op", exact=True).select_option("quantile")
+    second.get_by_role("combobox", name="column").select_option("price")
+    page.get_by_role("button", name="Another").click()
+    expect(page.get_by_role("group", name="aggregations 3")).to_be_visible()
+    second.get_by_text("Options").click()
+    second.get_by_label("q", exact=True).fill("0.9")
+    expect(page.locator("#curl")).to_contain_text('"by": ["region"]')
+    expect(page.locator("#curl")).to_contain_text('{"op": "quantile", "column": "price", "q": 0.9}')
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_text("4.5", exact=True).first).to_be_visible()
+
+
 def test_a_file_that_is_dropped_becomes_the_source_and_offers_its_columns(visit: Visiting) -> None:
     page = visit().page
     page.goto("/jobs/new")

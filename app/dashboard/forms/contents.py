@@ -37,24 +37,30 @@ def problems_of(error: ApiError, group: str) -> tuple[FieldProblem, ...]:
 
 
 def offering(form: Form, group: str, inspection: Inspection, typed: Typed) -> Form:
-    """The form whose field for a column, or for an array, offers those that a job reduces."""
+    """The form whose fields for a column, or for an array, offer those that a job reduces, and whose field for keys
+    offers all columns."""
     name = f"{group}.{'column' if inspection.holds == 'columns' else 'array'}"
-    texts = typed.get(name) or [""]
-    named = [content for content in inspection.contents if content.reduced_as is not None and content.name]
-    options = [content.name for content in named]
-    labels = [
-        f"{content.name} ({', '.join(_described(content.reduced_as, content.shape, content.nulls))})"
+    named = [content for content in inspection.contents if content.name]
+    labels = {
+        content.name: f"{content.name} ({', '.join(_described(content.reduced_as, content.shape, content.nulls))})"
         for content in named
-    ]
-    if texts[0] and texts[0] not in options:
-        options.append(texts[0])
-        labels.append(f"{texts[0]} (not there)")
+        if content.reduced_as is not None
+    }
 
     def offered(field: Field) -> Field:
-        return replace(field, shape=Shape.CHOICE, options=options, labels=labels) if field.name == name else field
+        if field.shape is Shape.NAMES and group == "source":
+            return replace(field, shape=Shape.MANY, options=[content.name for content in named])
+        if field.name != name and not (field.name.endswith(".column") and field.name.startswith("aggregations.")):
+            return field
+        text = (typed.get(field.name) or [""])[0]
+        known = labels if not text or text in labels else {**labels, text: f"{text} (not there)"}
+        return replace(field, shape=Shape.CHOICE, options=list(known), labels=list(known.values()))
 
     def of(parts: Sequence[Field | Group]) -> list[Field | Group]:
-        return [replace(part, fields=of(part.fields)) if isinstance(part, Group) else offered(part) for part in parts]
+        return [
+            replace(part, fields=of(part.fields), more=of(part.more)) if isinstance(part, Group) else offered(part)
+            for part in parts
+        ]
 
     return replace(form, main=of(form.main), more=of(form.more))
 

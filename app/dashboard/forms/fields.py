@@ -17,6 +17,7 @@ class Shape(StrEnum):
     INTEGERS = "integers"  # several, apart by commas or spaces
     NUMBERS = "numbers"  # the same, numbers or words for numbers: the elements of an array
     TEXTS = "texts"
+    NAMES = "names"  # several, apart by commas, or a list as JSON has it
     EITHER = "either"  # yes, no, or left out
     PAIRS = "pairs"  # name=value, one a line
     JSON = "json"
@@ -48,14 +49,17 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Fields of an object within the spec. An empty object is left out unless it is `required`. `file` says that the
-    object names a file, which can be looked into; `picked` is the tag that chose the object of a union."""
+    """Fields of an object within the spec, of which few people change those in `more`. An empty object is left out
+    unless it is `required`. `file` says that the object names a file, which can be looked into; `picked` is the tag
+    that chose the object of a union. The `rows` of a list are groups, of which the empty ones are left out."""
 
     name: str
     fields: "Sequence[Field | Group]"
+    more: "Sequence[Field | Group]" = ()
     required: bool = True
     file: bool = False
     picked: str = ""
+    rows: bool = False
 
     @property
     def label(self) -> str:
@@ -79,5 +83,5 @@ class Form:
 def _flat(parts: Sequence[Field | Group]) -> list[Field]:
     fields: list[Field] = []
     for part in parts:
-        fields += [part] if isinstance(part, Field) else _flat(part.fields)
+        fields += [part] if isinstance(part, Field) else _flat([*part.fields, *part.more])
     return fields

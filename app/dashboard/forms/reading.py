@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from warpfold.app.dashboard.forms.fields import Field, Form, Group, Shape
@@ -72,6 +73,11 @@ def texts_in(field: Field, typed: Typed) -> Sequence[str]:
     return [] if field.default is None else _texts(field, field.default)
 
 
+def is_changed(field: Field, typed: Typed) -> bool:
+    """Whether something was typed that differs from the default."""
+    return _value(field, typed.get(field.name, ())) not in (None, field.default)
+
+
 def _put(into: dict[str, Any], part: Field | Group, typed: Typed) -> None:
     last = part.name.rpartition(".")[2]
     if isinstance(part, Field):
@@ -81,40 +87,32 @@ def _put(into: dict[str, Any], part: Field | Group, typed: Typed) -> None:
             target = into.setdefault("parameters", {}) if before == "parameters" else into
             target[last] = value
         return
+    if part.rows:
+        into[last] = [row for group in part.fields if (row := _row(group, typed))]
+        return
     inner: dict[str, Any] = {}
-    for field in part.fields:
+    for field in (*part.fields, *part.more):
         _put(inner, field, typed)
     if inner or part.required:
         into[last] = inner
 
 
-def _value(field: Field, texts: Sequence[str]) -> Any:  # noqa: PLR0911 - one line a shape
+def _row(group: Field | Group, typed: Typed) -> dict[str, Any]:
+    """An object of a list; empty where nothing but the op was chosen, which a new row has."""
+    row: dict[str, Any] = {}
+    _put(row, group, typed)
+    [inner] = row.values() or [{}]
+    return inner if inner.keys() - {"op"} else {}
+
+
+def _value(field: Field, texts: Sequence[str]) -> Any:
     """The JSON value of the typed texts, or None if they are empty."""
-    if field.shape is Shape.MANY:
+    if field.shape is Shape.MANY or (field.shape is Shape.NAMES and len(texts) > 1):  # ticked among those offered
         return list(texts) or None
     if field.shape is Shape.FLAG:
         return texts[-1] == "on" if texts else None
     text = texts[0].strip() if texts else ""
-    if not text:
-        return None
-    match field.shape:
-        case Shape.INTEGER:
-            return integer(text)
-        case Shape.NUMBER:
-            return _number(text)
-        case Shape.INTEGERS:
-            return [integer(item) for item in APART.split(text) if item]
-        case Shape.NUMBERS:
-            return [_number(item) for item in APART.split(text) if item]
-        case Shape.TEXTS:
-            return [item for item in APART.split(text) if item]
-        case Shape.PAIRS:
-            return _pairs(text)
-        case Shape.EITHER:
-            return {"true": True, "false": False}.get(text, text)
-        case Shape.JSON:
-            return _json(text)
-    return text
+    return _READ[field.shape](text) if text else None
 
 
 def integer(text: str) -> int | str:
@@ -146,6 +144,10 @@ def _number(text: str) -> bool | int | float | str:
         return text
 
 
+def _names(text: str) -> Any:
+    return _json(text) if text.startswith("[") else [name for name in map(str.strip, text.split(",")) if name]
+
+
 def _pairs(text: str) -> dict[str, str]:
     lines = (line.strip() for line in text.splitlines())
     pairs = (line.partition("=") for line in lines if line)
@@ -159,6 +161,24 @@ def _json(text: str) -> Any:
         return text
 
 
+_READ: Mapping[Shape, Callable[[str], Any]] = MappingProxyType(
+    {
+        Shape.CHOICE: str,
+        Shape.TEXT: str,
+        Shape.INTEGER: integer,
+        Shape.NUMBER: _number,
+        Shape.INTEGERS: lambda text: [integer(item) for item in APART.split(text) if item],
+        Shape.NUMBERS: lambda text: [_number(item) for item in APART.split(text) if item],
+        Shape.TEXTS: lambda text: [item for item in APART.split(text) if item],
+        Shape.NAMES: _names,
+        Shape.PAIRS: _pairs,
+        Shape.EITHER: lambda text: {"true": True, "false": False}.get(text, text),
+        Shape.JSON: _json,
+    }
+)
+"""How the text in a field of a shape is read; that of MANY and FLAG is not one text."""
+
+
 def _texts(field: Field, value: Any) -> list[str]:
     """The texts that are typed into `field` for `value`."""
     match field.shape, value:
@@ -168,7 +188,7 @@ def _texts(field: Field, value: Any) -> list[str]:
             return ["on" if value else "off"]
         case Shape.PAIRS, dict():
             return ["\n".join(f"{name}={text}" for name, text in value.items())]
-        case Shape.JSON, _:
+        case (Shape.JSON, _) | (Shape.NAMES, [{}, *_]):
             return [json.dumps(value)]
         case _, [*several]:
             return [", ".join(_element(element) for element in several)]
@@ -196,4 +216,6 @@ def _flat(value: Mapping[str, Any], path: str = "") -> dict[str, Any]:
         values[f"{path}{name}"] = inner
         if isinstance(inner, Mapping):
             values |= _flat(inner, f"{path}{name}.")
+        if isinstance(inner, list) and any(isinstance(each, Mapping) for each in inner):
+            values |= _flat({str(at): each for at, each in enumerate(inner)}, f"{path}{name}.")
     return values

@@ -1,6 +1,7 @@
 """Makes the form of a kind of job from the JSON schema of its spec."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,8 +16,20 @@ Schema = Mapping[str, Any]
 Chosen = Mapping[str, str]
 """The present choices, by name, in the fields that decide which other fields the form has."""
 
-# Fields of every kind, and those of measuring: most people leave them unchanged.
-_MORE = frozenset({*JobOptions.model_fields, "seed", "target_rse", "min_samples", "max_samples", "nan_policy"})
+# Fields of every kind, and those of measuring, of weights and of windows: most people leave them unchanged.
+_MORE = frozenset(
+    {
+        *JobOptions.model_fields,
+        *("seed", "target_rse", "min_samples", "max_samples", "nan_policy", "digits", "states", "fingerprint"),
+        *("partitions", "max_groups", "min_count", "keepdims", "weights", "weighting", "window", "over", "keys"),
+    }
+)
+_OF_FILES = frozenset({"array", "column", "name", "paths", "glob", "uploads"})
+"""What people say of a file beside its name; how it is read they leave to the service."""
+_OF_ROWS = frozenset({"op", "column", "name"})
+"""What people say of an aggregation: it has the fields of a row."""
+_INTERNAL = "upload"
+"""A source that clients name for themselves: nobody chooses it."""
 
 
 def kinds() -> tuple[str, ...]:
@@ -45,9 +58,9 @@ def form_of(kind: str, chosen: Chosen) -> Form:
     return Form(kind, schema.get("description", "").split("\n\n")[0], main, more)
 
 
-def _applies(name: str, chosen: Chosen) -> bool:
-    """Whether the form has the field `name`; some fields belong to some ops only."""
-    op = OPS.get(chosen.get("op", ""))
+def _applies(name: str, chosen: Chosen, within: str = "") -> bool:
+    """Whether the form, or the object `within` it, has the field `name`; some fields belong to some ops only."""
+    op = OPS.get(chosen.get(f"{within}op", ""))
     if op is not None and name == "other":
         return op.sources > 1
     if op is not None and name == "ddof":
@@ -62,7 +75,7 @@ def _applies(name: str, chosen: Chosen) -> bool:
 def _parts(name: str, schema: Schema, required: bool, chosen: Chosen) -> Sequence[Field | Group]:
     description = schema.get("description", "")
     schema = _resolved(schema)
-    if "discriminator" in schema and not required and name != "other":  # conditions within conditions: a filter of rows
+    if "discriminator" in schema and not required and name not in ("source", "other"):  # a filter of rows, and its like
         return [Field(name, Shape.JSON, description)]
     if "discriminator" in schema:
         return [_variants(name, schema, required, chosen)]
@@ -70,6 +83,11 @@ def _parts(name: str, schema: Schema, required: bool, chosen: Chosen) -> Sequenc
         return [_object(name, schema, required, chosen)]
     if name.rpartition(".")[2] == "parameters":
         return _parameters(name, chosen)
+    if (
+        schema.get("type") == "array"
+        and (items := _resolved(schema.get("items", {}))).get("properties", {}).keys() >= _OF_ROWS
+    ):
+        return [_rows(name, items, chosen)]
     return [_field(name, schema, required)]
 
 
@@ -77,18 +95,23 @@ def _variants(name: str, schema: Schema, required: bool, chosen: Chosen) -> Grou
     """The fields of a union of objects: first its tag, then the fields of the object that the tag chooses."""
     tag = schema["discriminator"]["propertyName"]
     mapping = schema["discriminator"]["mapping"]
-    picker = Field(f"{name}.{tag}", Shape.CHOICE, options=tuple(mapping), required=True, reshapes=True)
-    picked = chosen.get(picker.name, "")
-    picked = picked if picked in mapping else next(iter(mapping))
+    required = required or name == "other"
+    picked = chosen.get(f"{name}.{tag}", "")
+    picked = picked if picked in mapping else next(iter(mapping)) if required else ""
+    offered = tuple(option for option in mapping if option != _INTERNAL or option == picked)
+    picker = Field(f"{name}.{tag}", Shape.CHOICE, options=offered, required=required, reshapes=True)
+    if not picked:
+        return Group(name, [picker], required=False)
     inner = _resolved({"$ref": mapping[picked]})
-    rest = [
-        part
-        for field, kind in inner["properties"].items()
-        if field != tag
-        for part in _parts(f"{name}.{field}", kind, field in inner.get("required", ()), chosen)
-    ]
-    named = {"column", "array"} & inner["properties"].keys()
-    return Group(name, [picker, *rest], required or name == "other", file=bool(named), picked=picked)
+    file = bool({"column", "array"} & inner["properties"].keys())
+    rest: list[Field | Group] = []
+    more: list[Field | Group] = []
+    for field, kind in inner["properties"].items():
+        if field != tag:
+            needed = field in inner.get("required", ())
+            into = more if file and not needed and field not in _OF_FILES else rest
+            into += _parts(f"{name}.{field}", kind, needed, chosen)
+    return Group(name, [picker, *rest], more, required, file=file, picked=picked)
 
 
 def _object(name: str, schema: Schema, required: bool, chosen: Chosen) -> Group:
@@ -96,9 +119,29 @@ def _object(name: str, schema: Schema, required: bool, chosen: Chosen) -> Group:
     inner = [
         part
         for field, kind in schema["properties"].items()
+        if _applies(field, chosen, f"{name}.")
         for part in _parts(f"{name}.{field}", kind, required and field in needed, chosen)
     ]
-    return Group(name, inner, required)
+    return Group(name, inner, required=required)
+
+
+def _rows(name: str, schema: Schema, chosen: Chosen) -> Group:
+    """The objects of a list, of which each that has something typed is a row, and an empty one follows."""
+    numbers = [int(at) for key, text in chosen.items() if text and (at := _row_of(key, name))]
+    rows = []
+    for number in range(max(numbers, default=-1) + 2):
+        row = _object(f"{name}.{number}", schema, required=False, chosen=chosen)
+        first = [part for part in row.fields if part.name.rpartition(".")[2] in _OF_ROWS]
+        rows.append(replace(row, fields=first, more=[part for part in row.fields if part not in first]))
+    return Group(name, rows, rows=True)
+
+
+def _row_of(key: str, name: str) -> str:
+    """The number of the row of the list `name` that the field `key` fills; empty for other fields, and for the op,
+    which every row has."""
+    rest = key.removeprefix(f"{name}.")
+    number, _, field = rest.partition(".")
+    return number if rest != key and number.isdecimal() and field not in ("", "op") else ""
 
 
 def _parameters(name: str, chosen: Chosen) -> Sequence[Field]:
@@ -138,8 +181,9 @@ def _shape(schema: Schema) -> tuple[Shape, Sequence[str]]:
             items = _resolved(schema.get("items", {}))
             if "enum" in items:
                 return Shape.MANY, tuple(items["enum"])
-            if any("$ref" in member for member in (*items.get("anyOf", ()), *items.get("oneOf", ()))):
-                return Shape.JSON, ()
+            members = (*items.get("anyOf", ()), *items.get("oneOf", ()))
+            if any("$ref" in member for member in members):
+                return (Shape.NAMES if {"type": "string"} in members else Shape.JSON), ()
             several = {"integer": Shape.INTEGERS, "string": Shape.TEXTS, "object": Shape.JSON}
             return several.get(items.get("type", ""), Shape.NUMBERS if "properties" not in items else Shape.JSON), ()
         case "object":

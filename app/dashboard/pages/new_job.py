@@ -3,7 +3,7 @@
 A large form is read, checked and rendered beside the event loop, as large bodies of the api are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 from uuid import UUID, uuid4
 
@@ -14,8 +14,8 @@ from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.dashboard.forms.contents import look_for, offering, problems_of
-from warpfold.app.dashboard.forms.fields import Form
-from warpfold.app.dashboard.forms.reading import blank, carried_over, texts_in, typed_from
+from warpfold.app.dashboard.forms.fields import Field, Form, Group
+from warpfold.app.dashboard.forms.reading import blank, carried_over, is_changed, texts_in, typed_from
 from warpfold.app.dashboard.forms.schema import kinds
 from warpfold.app.dashboard.forms.submission import (
     SentForm,
@@ -105,7 +105,11 @@ async def fields(
             form = offering(form, look_into, inspection, typed)
         except ApiError as error:
             problems = problems_of(error, look_into)
-    model = {**_fields(form, typed, problems), "looked": bool(look_into)}
+    model = {
+        **_fields(form, typed, problems),
+        "looked": bool(look_into),
+        "looked_at": look_into and f"?look={look_into}",
+    }
     rendered = part("new_job_fields", **model) if body else await run_in_threadpool(part, "new_job_fields", **model)
     answer = rendered.response(request)
     answer.headers["HX-Trigger-After-Settle"] = "reshaped"
@@ -201,15 +205,24 @@ def _fields(form: Form, typed: Typed, problems: Sequence[FieldProblem] = ()) -> 
     return {
         "form": form,
         "looked": False,
+        "looked_at": "",
         "texts": {field.name: texts_in(field, typed) for field in form.flat()},
         "faults": faults,
         "others": others,
-        "open_more": any(field.name in faults for field in _more(form)),
+        "opened": {
+            name
+            for name, parts in _apart(form)
+            if any(each.name in faults or is_changed(each, typed) for each in parts)
+        },
     }
 
 
-def _more(form: Form) -> Sequence[Any]:
-    return Form(form.kind, "", (), form.more).flat()
+def _apart(form: Form) -> Iterator[tuple[str, Sequence[Field]]]:
+    """The fields that a form shows only when they are asked for: those of each group by its name, and the others."""
+    for group in form.main:
+        if isinstance(group, Group):
+            yield group.name, Form(form.kind, "", (), group.more).flat()
+    yield "more", Form(form.kind, "", (), form.more).flat()
 
 
 async def _preview(context: Context, submission: SentForm) -> dict[str, Any]:

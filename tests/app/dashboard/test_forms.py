@@ -56,6 +56,21 @@ SPECS: list[Mapping[str, Any]] = [
         "kind": "reduce",
         "source": {"type": "table", "path": "x.csv", "delimiter": ";", "header": False, "thousands": "."},
     },
+    {
+        "kind": "groupby",
+        "source": {"type": "table", "path": "x.csv", "decimal": ","},
+        "by": ["region", {"column": "day", "name": "date"}],
+        "aggregations": [
+            {"op": "quantile", "column": "price", "q": [0.5, 0.99]},
+            {"op": "std", "column": "price", "ddof": 1},
+            {"op": "sum", "column": "units, sold", "name": "units"},
+        ],
+    },
+    {
+        "kind": "groupby",
+        "by": [{"source": {"type": "path", "path": "keys.npy"}}],
+        "aggregations": [{"op": "max", "source": {"type": "path", "path": "x.npy"}}],
+    },
 ]
 
 
