@@ -1,23 +1,25 @@
 """Which jobs and batches read an uploaded array, and which of them a user sees."""
 
 import hashlib
+import io
 
 import httpx
+import numpy as np
 import pytest
 
-from tests.app.datasets.test_endpoints import FILE, folder, uploads
 from tests.support.api import Api
 
-__all__ = ["folder", "uploads"]
-
+_BUFFER = io.BytesIO()
+np.save(_BUFFER, np.arange(12, dtype=np.float32))
+FILE = _BUFFER.getvalue()
 ID = hashlib.sha256(FILE).hexdigest()
 SUM = {"kind": "reduce", "op": "sum", "source": {"type": "dataset", "id": ID}}
 
 
 @pytest.fixture
-def http(uploads: Api, folder: object) -> httpx.Client:
-    client = uploads.client()
-    assert client.post("/v1/datasets", content=FILE, params={"name": "a.npy"}).status_code == 201
+def http(api: Api) -> httpx.Client:
+    client = api.client()
+    assert client.post("/v1/datasets", content=FILE, params={"name": "a.npy"}).is_success
     return client
 
 
@@ -52,21 +54,21 @@ def test_a_job_that_reads_an_upload_reads_the_array_that_it_becomes(http: httpx.
     assert read_by(http)["jobs"][0] == job
 
 
-def test_others_see_their_own_jobs_alone(uploads: Api, http: httpx.Client) -> None:
+def test_others_see_their_own_jobs_alone(api: Api, http: httpx.Client) -> None:
     http.put(f"/v1/datasets/{ID}/sharing", json={"everyone": True}).raise_for_status()
     http.put(f"/v1/jobs/{http.post('/v1/jobs', json=SUM).json()['id']}/sharing", json={}).raise_for_status()
-    bob = uploads.client("bob")
+    bob = api.client("bob")
     own = bob.post("/v1/jobs", json=SUM).json()["id"]
     bob.put(f"/v1/jobs/{own}/sharing", json={}).raise_for_status()
     assert read_by(bob)["jobs"][:1] == [own]
     assert own not in read_by(http)["jobs"]
 
 
-def test_an_owner_renames_it_and_nobody_else(uploads: Api, http: httpx.Client) -> None:
+def test_an_owner_renames_it_and_nobody_else(api: Api, http: httpx.Client) -> None:
     path = f"/v1/datasets/{ID}"
     assert http.patch(path, json={"name": "march.npy"}).json()["name"] == "march.npy"
     assert http.get(path).json()["name"] == "march.npy"
     http.put(f"{path}/sharing", json={"everyone": True}).raise_for_status()
-    refused = uploads.client("bob").patch(path, json={"name": "mine"})
+    refused = api.client("bob").patch(path, json={"name": "mine"})
     assert (refused.status_code, "only its owner and admins may rename it" in refused.text) == (403, True)
     assert http.patch(path, json={"name": "x" * 129}).json()["errors"][0]["field"] == "name"

@@ -170,6 +170,8 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "get /v1/datasets/{dataset_id}",
         "get /v1/datasets/{dataset_id}/file",
         "delete /v1/datasets/{dataset_id}",
+        "get /v1/datasets/{dataset_id}/uses",
+        "patch /v1/datasets/{dataset_id}",
         "get /v1/datasets/{dataset_id}/sharing",
         "put /v1/datasets/{dataset_id}/sharing",
         "get /v1/jobs/{job_id}/sharing",
