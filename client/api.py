@@ -13,18 +13,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from warpfold.client import jobs
-from warpfold.client.connection import Connection
 from warpfold.client.errors import JobFailed, WarpfoldError
 from warpfold.client.exchange import mapped
+from warpfold.client.knowing import KnowsService
 from warpfold.client.later import (
     artefacts,
     batches,
-    catalogue,
     datasets,
     inspections,
     live_batches,
     reductions,
-    results,
     sharing,
     uploads,
 )
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
     from warpfold.client.artefacts import Format
     from warpfold.client.batches import Batch
-    from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
     from warpfold.client.exchange import Steps
     from warpfold.client.groups import Axis, Rolling, Segments
     from warpfold.client.job_results import ReduceResult, Result
@@ -48,14 +45,13 @@ if TYPE_CHECKING:
     from warpfold.client.mapping import Window
     from warpfold.client.models import Dataset, Job, JobCount, Merged
     from warpfold.client.reductions import GroupOptions, Options, ReduceOptions
-    from warpfold.client.results import Filter, Results
     from warpfold.client.sharing import Sharing, Thing
     from warpfold.contract.jobs import JobSpec
     from warpfold.contract.webhook import Webhook
     from warpfold.kernels.exact import ExactState
 
 
-class Client(Connection, HandlesTables):
+class Client(KnowsService, HandlesTables):
     """A connection to one Warpfold service; `AsyncClient` is the same for asyncio.
 
     `url` is its address ("http://127.0.0.1:8080"), `token` the bearer token ("wf_…"). Left out, they are found in
@@ -337,59 +333,6 @@ class Client(Connection, HandlesTables):
     def unshare(self, thing: Thing, id: str) -> Sharing:
         """Make a dataset, a job or a batch of yours private."""
         return self._do(sharing.put(thing, id, (), everyone=False))
-
-    # --- results
-
-    def results(self, *, limit: int = 1000, **wanted: Unpack[Filter]) -> Results:
-        """Measured points across jobs, newest first; `.to_pandas()` and `.to_arrow()` make data frames of them."""
-        return self._do(results.find(wanted, limit))
-
-    def compare(self, baseline: str, candidate: str, *, across: bool = False) -> dict[str, Any]:
-        """How much faster a benchmark is than another, case by case (`GET /v1/results/compare`). A side is a job's id,
-        or `job:strategy`; `across` compares what ran on different devices, too."""
-        return self._do(results.compare(baseline, candidate, across=across))
-
-    def report(self, job_id: str, media_type: str = "text/markdown") -> str:
-        """The report of an ended job: text/markdown (`picture` gives its pictures), text/html or application/json."""
-        return self._do(results.report(job_id, media_type))
-
-    def picture(self, address: str) -> bytes:
-        """A picture that a report in Markdown names, as SVG."""
-        return self._do(results.picture(address))
-
-    def export(self, how: Literal["csv", "parquet"], *, limit: int = 10_000, **wanted: Unpack[Filter]) -> bytes:
-        """Measurements as a CSV or Parquet file, 10,000 at most."""
-        return self._do(results.export(wanted, limit, how))
-
-    # --- catalogue
-
-    def ops(self) -> list[Op]:
-        """All reductions."""
-        return self._do(catalogue.ops())
-
-    def strategies(self) -> list[Strategy]:
-        """All ways to reduce."""
-        return self._do(catalogue.strategies())
-
-    def presets(self) -> list[Preset]:
-        """All studies that a job of kind "preset" can run."""
-        return self._do(catalogue.presets())
-
-    def devices(self) -> list[Device]:
-        """All devices that workers hold."""
-        return self._do(catalogue.devices())
-
-    def workers(self) -> list[Worker]:
-        """All workers with what they are doing."""
-        return self._do(catalogue.workers())
-
-    def whoami(self) -> catalogue.User:
-        """Whom the token belongs to."""
-        return self._do(catalogue.whoami())
-
-    def rotate_token(self) -> str:
-        """Replace the token by a new one, which is returned this once. This client's own is useless from then on."""
-        return self._do(catalogue.rotate_token())
 
     def _live(self, job: Job) -> LiveJob:
         return LiveJob.of(job, self)
