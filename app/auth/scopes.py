@@ -41,7 +41,7 @@ _SUBMITTING = frozenset(
     {
         *("POST /v1/jobs", "POST /v1/batches", "POST /v1/datasets", "POST /v1/uploads"),
         *("PATCH /v1/uploads/{upload_id}", "DELETE /v1/uploads/{upload_id}"),
-        *("POST /v1/sources/inspect", "POST /v1/states/merge", "POST /presets/{name}/run"),
+        *("POST /v1/sources/inspect", "POST /v1/states/merge", "POST /presets/{name}/run", "POST /datasets"),
     }
 )
 _SUBMITTING_PAGES = ("/jobs/new", "/batches/new")

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.service import Service
 from warpfold.client import AsyncClient, Client, ReduceResult, Refused, Unreachable, WaitedTooLong
+from warpfold.client.knowing import KnowsService
 from warpfold.client.live_batches import AsyncLiveBatch, LiveBatch
 from warpfold.client.live_jobs import AsyncLiveJob, LiveJob
 
@@ -69,9 +70,11 @@ def test_more_tasks_than_connections_may_wait_as_long_as_it_takes(service: Servi
 )
 def test_both_clients_offer_the_same(sync: type, other: type) -> None:
     def methods(of: type) -> dict[str, list[str]]:
+        owners = (of, KnowsService) if issubclass(of, KnowsService) else (of,)
         own = {
             name: method
-            for name, method in vars(of).items()
+            for owner in owners
+            for name, method in vars(owner).items()
             if inspect.isfunction(method) and not name.startswith(("_", "model_"))
         }
         return {name: list(inspect.signature(method).parameters) for name, method in own.items()}
@@ -79,5 +82,5 @@ def test_both_clients_offer_the_same(sync: type, other: type) -> None:
     assert methods(sync) == methods(other)
     own = {name: vars(other)[name] for name in methods(other)}
     assert all(map(inspect.iscoroutinefunction, (method for name, method in own.items() if name != "map")))
-    shared = {name for name, method in own.items() if getattr(method, "__wrapped__", None) is vars(sync)[name]}
+    shared = {name for name, method in own.items() if getattr(method, "__wrapped__", None) is getattr(sync, name)}
     assert own.keys() - shared <= {"map"}, "each conversation is written once"

@@ -109,8 +109,8 @@ def test_a_sender_stops_at_once_while_names_are_looked_up(ledger: Ledger, callin
     with sending(calling):
         end(ledger, hooked(ledger, f"http://{SILENT}/"))
         until(lambda: names.waiting)
-    # asyncio waits for the threads of its own executor; the sender's thread would then still be there.
-    assert "webhooks" not in {thread.name for thread in threading.enumerate()}
+    # asyncio waits for the threads of its own executor; the sender's thread would then stay until the look-up ends.
+    until(lambda: "webhooks" not in {thread.name for thread in threading.enumerate()})
     assert names.waiting == 1
 
 

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.scopes import Scope
 from warpfold.app.auth.visibility import Viewer
 from warpfold.app.batches import repository as batch_rows
 from warpfold.app.batches.repository import Batch
@@ -17,7 +18,7 @@ from warpfold.app.dashboard.rendering import page, part
 from warpfold.app.dashboard.routes import LargeFormRoute
 from warpfold.app.dashboard.routes import router as pages
 from warpfold.app.dashboard.rows import row_of
-from warpfold.app.dashboard.visitors import Contributor, Visitor
+from warpfold.app.dashboard.visitors import Visitor
 from warpfold.app.datasets import repository, service, uses
 from warpfold.app.datasets.endpoints import DatasetView
 from warpfold.app.datasets.repository import Dataset
@@ -60,7 +61,7 @@ class DatasetRow:
             view=view,
             called=view.name or view.id[:12],
             shape=" × ".join(f"{length:,}" for length in view.shape),
-            own=visitor.is_admin or (dataset.owner_id == visitor.id and not visitor.only_reads),
+            own=(visitor.is_admin or dataset.owner_id == visitor.id) and visitor.may(Scope.MANAGE),
         )
 
 
@@ -83,7 +84,7 @@ async def show_all(
 
 
 @uploads.post("/datasets")
-async def upload(request: Request, visitor: Contributor, context: Using, name: Name) -> Response:
+async def upload(request: Request, visitor: Visitor, context: Using, name: Name) -> Response:
     """Keep the file that the body is. The answer names its page, and has its id and its name."""
     named = name[-_LONGEST_NAME:]
     wanted = Upload(name=named, raw=None, declared=declared_bytes(request.headers), text=is_text(named))
@@ -117,7 +118,7 @@ async def contents(dataset_id: Id, request: Request, visitor: Visitor, context: 
 
 @router.post("/datasets/{dataset_id}/name")
 async def rename(
-    dataset_id: Id, visitor: Contributor, context: Using, name: Annotated[str, Form(max_length=_LONGEST_NAME)] = ""
+    dataset_id: Id, visitor: Visitor, context: Using, name: Annotated[str, Form(max_length=_LONGEST_NAME)] = ""
 ) -> Response:
     """Give a file another name."""
     await service.rename(context, visitor, dataset_id, name.strip())
@@ -125,7 +126,7 @@ async def rename(
 
 
 @router.post("/datasets/{dataset_id}/delete")
-async def delete(dataset_id: Id, visitor: Contributor, context: Using) -> Response:
+async def delete(dataset_id: Id, visitor: Visitor, context: Using) -> Response:
     """Give up a file, and go back to the list."""
     await service.delete(context, visitor, dataset_id)
     return RedirectResponse("/datasets", 303)
