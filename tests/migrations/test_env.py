@@ -104,7 +104,7 @@ def test_datasets_of_waiting_jobs_are_found_after_the_upgrade(shared_postgres: E
     config = Config()
     config.set_main_option("script_location", "migrations")
     config.attributes["database_url"] = url
-    command.downgrade(config, "0041")
+    command.downgrade(config, "0043")
     spec = json.dumps({"source": {"type": "dataset", "id": "ab" * 32}, "values": [-0.0]})
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("insert into users (name, role) values ('ann', 'user')")
