@@ -34,6 +34,7 @@ class Action(StrEnum):
     REMOVE_USER = "remove_user"
     CANCEL_JOB = "cancel_job"
     CANCEL_BATCH = "cancel_batch"
+    RENAME_ARRAY = "rename_array"
     DELETE_ARRAY = "delete_array"
     DELETE_RESULT = "delete_result"
     SHARE = "share"

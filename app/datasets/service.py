@@ -206,7 +206,8 @@ async def rename(context: Context, user: Principal, dataset_id: str, name: str) 
     """Give the user's entry for an array another name, or for an admin without one that of its owner. Raises NotFound
     and Forbidden."""
     held = await _owned(context, user, dataset_id, "rename")
-    await context.database.run(repository.rename, dataset_id, held.owner_id, name)
+    deed = Deed(user, Action.RENAME_ARRAY, dataset_id, held.owner, {"name": name})
+    await context.database.run(deed.done, repository.rename, dataset_id, held.owner_id, name)
     return replace(held, name=name)
 
 
