@@ -158,9 +158,9 @@ GENERATORS := tests/support/generators
 
 lock: $(DEV) ## Resolve the pinned dependencies anew
 	$(COMPILE) --extra dev --output-file requirements-dev.lock
-	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cluster -c requirements-dev.lock --output-file requirements.lock
-	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cluster --extra cuda13 -c requirements-dev.lock --output-file requirements-cuda13.lock
-	$(COMPILE) --extra build --extra embedded --extra tracing --extra tables --extra arrays --extra places --extra cluster --extra cuda12 --output-file requirements-cuda12.lock
+	$(COMPILE) --extra build --extra embedded --extra tracing --extra oidc --extra tables --extra arrays --extra places --extra cluster -c requirements-dev.lock --output-file requirements.lock
+	$(COMPILE) --extra build --extra embedded --extra tracing --extra oidc --extra tables --extra arrays --extra places --extra cluster --extra cuda13 -c requirements-dev.lock --output-file requirements-cuda13.lock
+	$(COMPILE) --extra build --extra embedded --extra tracing --extra oidc --extra tables --extra arrays --extra places --extra cluster --extra cuda12 --output-file requirements-cuda12.lock
 	$(filter-out pyproject.toml,$(COMPILE)) --group audit --output-file requirements-audit.lock
 	$(filter-out pyproject.toml,$(COMPILE)) --group generators --output-file $(GENERATORS)/requirements.lock
 

@@ -21,10 +21,12 @@ from warpfold.app.setting_sources import (
 )
 from warpfold.app.setting_types import (
     FileOfPlaces,
+    IssuerUrl,
     ListOfFolders,
     ListOfUrls,
     PostgresUrl,
     RedisUrl,
+    RolesOfGroups,
     SchedulerAddress,
     SharedSecret,
 )
@@ -249,6 +251,15 @@ class Settings(BaseSettings):
     )
 
     session_days: float = Field(7.0, gt=0, description="A dashboard session ends this many days after the sign-in.")
+
+    oidc_issuer: IssuerUrl = Field("", description="The URL of the OpenID Connect provider where people sign in.")
+    oidc_client_id: str = Field("", description="The id of this service at the provider; it has to be set, too.")
+    oidc_client_secret: str = Field("", repr=False, description="The secret of this service at the provider.")
+    oidc_scopes: str = Field("openid profile email", description="The scopes that the provider is asked for.")
+    oidc_name_claim: str = Field("preferred_username", description="The claim that names a new user here.")
+    oidc_groups_claim: str = Field("groups", description="The claim that lists the groups of a person.")
+    oidc_roles: RolesOfGroups = Field({}, description="Roles by groups, as `admins=admin, lab=user, *=viewer`.")
+    oidc_takes_over: bool = Field(False, description="Whether a new person takes over the user of that name.")
 
     log_max_bytes: int = Field(
         16 << 20,

@@ -2,8 +2,9 @@
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_settings import NoDecode
@@ -12,6 +13,7 @@ from warpfold.contract.places import places_in
 
 _HTTP = re.compile(r"https?://[^\s/?#@]+")
 _SECRET = re.compile(r"[!-~]{32,}")
+_ISSUER = re.compile(r"https://[^\s?#@]+|http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/[^\s?#@]*)?")
 _SCHEDULER = re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s/]+:\d+")
 
 
@@ -36,6 +38,19 @@ def _check_secret(secret: str) -> str:
     if secret and not _SECRET.fullmatch(secret):
         raise ValueError("must have 32 characters of ASCII or more, and no space")
     return secret
+
+
+def _check_issuer(url: str) -> str:
+    if url and not _ISSUER.fullmatch(url):
+        raise ValueError("must be the https:// URL of a provider; http:// may only name this machine")
+    return url
+
+
+def _split_roles(roles: object) -> object:
+    if not isinstance(roles, str):
+        return roles
+    pairs = [pair.rpartition("=") for pair in roles.split(",") if pair.strip()]
+    return {group.strip(): role.strip() for group, _, role in pairs}
 
 
 def _split_urls(urls: object) -> object:
@@ -68,6 +83,10 @@ RedisUrl = Annotated[str, _beginning("redis://", "rediss://", "unix://")]
 """The url of a Redis or Valkey, or nothing."""
 SchedulerAddress = Annotated[str, AfterValidator(_check_scheduler)]
 """The address of a Dask scheduler, or nothing."""
+IssuerUrl = Annotated[str, AfterValidator(_check_issuer)]
+"""The URL of a provider of OpenID Connect, or nothing."""
+RolesOfGroups = Annotated[Mapping[str, Literal["admin", "user", "viewer"]], NoDecode, BeforeValidator(_split_roles)]
+"""Roles by the names of groups, which a text has as `group=role, group=role`; or a mapping."""
 SharedSecret = Annotated[str, AfterValidator(_check_secret)]
 """A secret of 32 printable characters or more, or nothing."""
 ListOfUrls = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_urls)]

@@ -1,13 +1,14 @@
 """SQL of the dashboard's sessions: signing in exchanges a token for a cookie that expires and that one can end.
 
-A session belongs to the token it was made with: revoking the token ends it. Like a token, its secret is random, shown
+A session belongs to the token it was made with: revoking the token ends it. The session of somebody whom a provider
+signed in (`app.auth.oidc`) belongs to the user. Like a token, its secret is random, shown
 once, and kept only as a hash.
 """
 
 import secrets
 from datetime import timedelta
 
-from sqlalchemy import Connection, Interval, bindparam, case, delete, func, insert, select
+from sqlalchemy import Connection, Interval, bindparam, case, delete, func, insert, or_, select
 
 from warpfold.app.auth.access_tokens import IS_SHOWN, PRINCIPAL, Seen, hash_of
 from warpfold.app.db import ACCESS
@@ -18,9 +19,11 @@ _RANDOM_BYTES = 32
 
 _OF_SESSION = (
     select(*PRINCIPAL)
-    .join(tokens, tokens.c.user_id == users.c.id)
-    .join(sessions, sessions.c.token_id == tokens.c.id)
-    .where(sessions.c.hash == bindparam("hash"), sessions.c.expires_at > func.now(), IN_FORCE)
+    .select_from(sessions)
+    .outerjoin(tokens, tokens.c.id == sessions.c.token_id)
+    .join(users, users.c.id == func.coalesce(sessions.c.user_id, tokens.c.user_id))
+    .where(sessions.c.hash == bindparam("hash"), sessions.c.expires_at > func.now())
+    .where(or_(sessions.c.token_id.is_(None), IN_FORCE), users.c.removed_at.is_(None))
 )
 # A session that an old secret opened ends with it.
 _ENDS = func.least(
@@ -56,6 +59,14 @@ def open_session(connection: Connection, token: str, days: float, instead_of: st
     return secret
 
 
+def open_session_of(connection: Connection, user_id: int, days: float) -> str:
+    """Open a session for a user who signed in without a token; it may do all that the user's role allows."""
+    secret = PREFIX + secrets.token_urlsafe(_RANDOM_BYTES)
+    ends = func.now() + timedelta(days=days)
+    connection.execute(insert(sessions).values(hash=hash_of(secret), user_id=user_id, expires_at=ends))
+    return secret
+
+
 def close_session(connection: Connection, secret: str) -> bool:
     """Make a session useless, in every api process; returns whether there was one."""
     closed = connection.execute(delete(sessions).where(sessions.c.hash == hash_of(secret))).rowcount
@@ -66,7 +77,8 @@ def close_session(connection: Connection, secret: str) -> bool:
 def close_sessions_of(connection: Connection, user_id: int) -> int:
     """End all sessions of a user, whichever token they were opened with; returns how many."""
     of_user = select(tokens.c.id).where(tokens.c.user_id == user_id)
-    closed = connection.execute(delete(sessions).where(sessions.c.token_id.in_(of_user))).rowcount
+    theirs = or_(sessions.c.token_id.in_(of_user), sessions.c.user_id == user_id)
+    closed = connection.execute(delete(sessions).where(theirs)).rowcount
     connection.execute(select(func.pg_notify(ACCESS, "")))
     return closed
 

@@ -5,6 +5,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from warpfold.app.auth.oidc import provider_of
 from warpfold.app.config import Settings
 from warpfold.app.dashboard.assets import VEGA, VegaBundle, assets, url_of
 from warpfold.app.dashboard.pages import (
@@ -20,6 +21,7 @@ from warpfold.app.dashboard.pages import (
     new_batch,
     new_job,
     now,
+    oidc,
     presets,
     results,
 )
@@ -34,10 +36,26 @@ from warpfold.app.polls import PollCache
 def install(app: FastAPI, settings: Settings) -> None:
     """Serve the dashboard at `/`. This reads and makes nothing yet. Call it after the handlers of errors were added,
     because the dashboard replaces two of them for browsers that ask for a page."""
-    app.state.dashboard = Shared(PollCache(KEPT_S), VegaBundle(settings.data_dir / "cache"))
+    vega = VegaBundle(settings.data_dir / "cache")
+    app.state.dashboard = Shared(PollCache(KEPT_S), vega, provider_of(settings))
     app.include_router(_assets)
     # `/jobs/new` comes before `/jobs/{id}`, which would take it for an id; and so with batches.
-    for module in (account, now, jobs, new_job, job, new_batch, batches, compare, results, presets, admin, audit, docs):
+    for module in (
+        account,
+        oidc,
+        now,
+        jobs,
+        new_job,
+        job,
+        new_batch,
+        batches,
+        compare,
+        results,
+        presets,
+        admin,
+        audit,
+        docs,
+    ):
         app.include_router(module.router)
     for router in (datasets.router, datasets.uploads):
         app.include_router(router)

@@ -1,10 +1,12 @@
-"""The dashboard's routes in one api process share the poll cache and the bundle of Vega."""
+"""The dashboard's routes in one api process share the poll cache, the bundle of Vega, and the provider
+where people sign in."""
 
 from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Request
 
+from warpfold.app.auth.oidc import Provider
 from warpfold.app.dashboard.assets import VegaBundle
 from warpfold.app.polls import PollCache
 
@@ -17,6 +19,7 @@ class Shared:
 
     polls: PollCache
     vega: VegaBundle
+    provider: Provider | None
 
 
 async def shared_of(request: Request) -> Shared:

@@ -39,6 +39,18 @@ Administrator = Annotated[Principal, Depends(_admin)]
 """The user who is signed in, and who is an admin."""
 
 
+def remember(answer: Response, request: Request, secret: str, days: float) -> None:
+    """Have the browser keep a session, out of the reach of scripts and of other sites."""
+    answer.set_cookie(
+        SESSION_COOKIE,
+        secret,
+        max_age=int(days * 86400),
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+
+
 async def own_form(request: Request) -> None:
     """Raise Forbidden for a request that changes something and does not come from one of our pages.
 

@@ -36,6 +36,7 @@ users = Table(
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     # A removed user may do nothing; the row stays, and its name with it, until the last of the user's jobs is gone.
     Column("removed_at", DateTime(timezone=True)),
+    Column("identity", String(512), unique=True),  # at a provider of OpenID Connect: its issuer, a space, and `sub`
     CheckConstraint("role in ('admin', 'user', 'viewer')", name="role"),
 )
 
@@ -65,9 +66,12 @@ sessions = Table(
     "sessions",
     metadata,
     Column("hash", LargeBinary(32), primary_key=True),
-    Column("token_id", ForeignKey("tokens.id", ondelete="CASCADE"), nullable=False, index=True),
+    # The token that opened it, or the user whom a provider of OpenID Connect signed in.
+    Column("token_id", ForeignKey("tokens.id", ondelete="CASCADE"), index=True),
+    Column("user_id", ForeignKey("users.id", ondelete="CASCADE"), index=True),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=_NOW),
     Column("expires_at", DateTime(timezone=True), nullable=False),
+    CheckConstraint("num_nonnulls(token_id, user_id) = 1", name="one_of_both"),
 )
 
 

@@ -27,6 +27,8 @@ def test_without_any_there_are_no_servers_and_no_roots(monkeypatch: pytest.Monke
     [
         *(("MAX_BODY_BYTES", "0"), ("LEASE_S", "-1"), ("PREFETCH", "many")),
         *(("DATABASE_URL", "mysql://there/x"), ("REDIS_URL", "there:6379")),
+        ("OIDC_ISSUER", "http://id.example.org"),
+        ("OIDC_ROLES", "lab=king"),
     ],
 )
 def test_nonsense_is_refused_at_the_start(
@@ -153,3 +155,8 @@ def test_what_is_wrong_in_a_file_of_settings_is_named_with_the_file(
     assert (end.value.code, printed.count("\n")) == (2, 1)
     assert printed.startswith(f"warpfold: {path}")
     assert fault in printed
+
+
+def test_roles_of_groups_are_a_list_of_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPFOLD_OIDC_ROLES", "gpu admins=admin, a=b=user, *=viewer,")
+    assert load_settings().oidc_roles == {"gpu admins": "admin", "a=b": "user", "*": "viewer"}

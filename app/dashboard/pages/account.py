@@ -18,7 +18,8 @@ from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.dashboard.forms.keys import NOTHING_TYPED, BothHold, TypedKey, typed_key
 from warpfold.app.dashboard.rendering import page
 from warpfold.app.dashboard.routes import router as pages
-from warpfold.app.dashboard.visitors import Visitor, safe_path
+from warpfold.app.dashboard.shared import Sharing
+from warpfold.app.dashboard.visitors import Visitor, remember, safe_path
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.error_handlers import as_api_error
 from warpfold.app.http.errors import ApiError, NotFound
@@ -29,15 +30,18 @@ router = pages()
 
 
 @router.get("/sign-in")
-async def ask_for_token(request: Request, next: Annotated[str, Query(max_length=2048)] = "/") -> Response:
-    """Show the form that asks for a token."""
-    return page(request, "sign_in", next=safe_path(next), error=None)
+async def ask_for_token(
+    request: Request, shared: Sharing, next: Annotated[str, Query(max_length=2048)] = "/"
+) -> Response:
+    """Show the form that asks for a token, and the way to the provider where there is one."""
+    return page(request, "sign_in", next=safe_path(next), error=None, oidc=shared.provider is not None)
 
 
 @router.post("/sign-in")
 async def sign_in(
     request: Request,
     context: Using,
+    shared: Sharing,
     token: Annotated[str, Form(max_length=_LONGEST_TOKEN)] = "",
     next: Annotated[str, Form(max_length=2048)] = "/",
 ) -> Response:
@@ -49,16 +53,9 @@ async def sign_in(
     if secret is None:
         await context.failures.note(request)
         error = "This token is unknown or was revoked." if stripped else "Enter a token."
-        return page(request, "sign_in", 401, next=safe_path(next), error=error)
+        return page(request, "sign_in", 401, next=safe_path(next), error=error, oidc=shared.provider is not None)
     answer = RedirectResponse(safe_path(next), 303, {"Cache-Control": "no-store"})
-    answer.set_cookie(
-        SESSION_COOKIE,
-        secret,
-        max_age=int(context.settings.session_days * 86400),
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https",
-    )
+    remember(answer, request, secret, context.settings.session_days)
     return answer
 
 
