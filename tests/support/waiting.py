@@ -8,6 +8,9 @@ T = TypeVar("T")
 
 _SLOWEST_S = 0.1
 
+Meanwhile = Callable[[Callable[[], object]], None]
+"""Does something beside what runs (the fixture `meanwhile`)."""
+
 
 def until(
     condition: Callable[[], T],

@@ -1,7 +1,6 @@
 """A group of small jobs on its worker, with a real child, real queues and a real database."""
 
 import signal
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ import pytest
 from redis import Redis
 
 from tests.support.ledger import Ledger
-from tests.support.waiting import until
+from tests.support.waiting import Meanwhile, until
 from tests.support.workers.actor import actor
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -58,23 +57,6 @@ def consumer(place: Place, redis: Redis, stop: Stop, nursery: Nursery) -> Iterat
     consumer.enter()
     yield consumer
     consumer.close()
-
-
-@pytest.fixture
-def meanwhile() -> Iterator[Callable[[Callable[[], object]], None]]:
-    """Do something beside the running group."""
-    threads: list[threading.Thread] = []
-
-    def start(what: Callable[[], object]) -> None:
-        threads.append(threading.Thread(target=what))
-        threads[-1].start()
-
-    yield start
-    for thread in threads:
-        thread.join()
-
-
-Meanwhile = Callable[[Callable[[], object]], None]
 
 
 def send(redis: Redis, ledger: Ledger, *does: str, small: bool = True, timeout_s: float = 60.0) -> list[UUID]:

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DataError
 
 from tests.support.ledger import Ledger
-from tests.support.waiting import until
+from tests.support.waiting import Meanwhile, until
 from tests.support.workers.actor import actor
 from warpfold.app.config import Settings
 from warpfold.app.db import BlockingDatabase
@@ -41,23 +41,6 @@ def place(
     slot.ready()
     yield Place(WORKER, slot, GpuTurn(tmp_path, [0]), database, quick, stop)
     slot.close()
-
-
-@pytest.fixture
-def meanwhile() -> Iterator[Callable[[Callable[[], object]], None]]:
-    """Do something beside the running job."""
-    threads: list[threading.Thread] = []
-
-    def start(what: Callable[[], object]) -> None:
-        threads.append(threading.Thread(target=what))
-        threads[-1].start()
-
-    yield start
-    for thread in threads:
-        thread.join()
-
-
-Meanwhile = Callable[[Callable[[], object]], None]
 
 
 def until_running(ledger: Ledger, job_id: UUID) -> None:

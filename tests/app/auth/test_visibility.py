@@ -1,7 +1,7 @@
 """The table of routes and roles in docs/sharing.md, against a walk over every route of the OpenAPI document."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.api import NO_TLS, THREE_VALUES, Api, running_api
-from tests.support.private_things import ROLES, PrivateThings, let_all_in, made
+from tests.support.api import NO_TLS, THREE_VALUES, Api
+from tests.support.private_things import ROLES, PrivateThings, made
 from warpfold.app.auth.access import SESSION_COOKIE
 from warpfold.app.auth.access_tokens import SCOPES, Role, create_token, issue_token
 from warpfold.app.auth.scopes import Scope
@@ -46,21 +46,8 @@ def table() -> Mapping[str, Mapping[str, str]]:
 TABLE = table()
 
 
-@pytest.fixture(scope="module")
-def walked(shared_api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    folders = {"dataset_dir": tmp_path_factory.mktemp("datasets"), "artefact_dir": tmp_path_factory.mktemp("artefacts")}
-    with running_api(shared_api.settings.model_copy(update=folders)) as api:
-        let_all_in(api)
-        yield api
-
-
-@pytest.fixture(scope="module")
-def things(walked: Api) -> PrivateThings:
-    return made(walked)
-
-
-def test_the_table_has_every_route_and_no_other(walked: Api) -> None:
-    paths = walked.client("ann").get("/openapi.json").json()["paths"]
+def test_the_table_has_every_route_and_no_other(shared: Api) -> None:
+    paths = shared.client("ann").get("/openapi.json").json()["paths"]
     assert set(TABLE) == {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
 
 
@@ -102,13 +89,13 @@ def words(answer: httpx.Response) -> str:
 
 
 @pytest.mark.parametrize("route", TABLE)
-def test_each_route_answers_each_role_as_the_table_says(walked: Api, things: PrivateThings, route: str) -> None:
+def test_each_route_answers_each_role_as_the_table_says(shared: Api, things: PrivateThings, route: str) -> None:
     seen = {}
     about_things = any(f"{{{name}}}" in route for name in asdict(things)) or route == "GET /v1/results/compare"
     for role in ROLES:
-        own = made(walked) if route.startswith("DELETE") and about_things else things
-        answer = ask(walked, role, route, own)
-        of_unknown = ask(walked, role, route, PrivateThings.unknown()) if about_things else None
+        own = made(shared) if route.startswith("DELETE") and about_things else things
+        answer = ask(shared, role, route, own)
+        of_unknown = ask(shared, role, route, PrivateThings.unknown()) if about_things else None
         seen[role] = meaning(answer, of_unknown)
         if TABLE[route][role] == "what they see" and (name := LISTED[route.split(" ")[1]][1]):
             listed = getattr(own, name) in answer.text
@@ -128,7 +115,7 @@ def issued(api: Api, user: str, role: Role, scopes: tuple[Scope, ...]) -> str:
     return api.database.run(issue_token, user, role, scopes=kept).token
 
 
-def test_a_key_may_do_what_the_table_says_and_no_more(walked: Api) -> None:
+def test_a_key_may_do_what_the_table_says_and_no_more(shared: Api) -> None:
     unknown = PrivateThings.unknown()
     for route, row in TABLE.items():
         need = row["key"]
@@ -137,11 +124,11 @@ def test_a_key_may_do_what_the_table_says_and_no_more(walked: Api) -> None:
         role, user = (Role.ADMIN, "root") if need == Scope.ADMIN else (Role.USER, "ann")
         # With the one scope that the route needs, and then with all others.
         enough = tuple(Scope) if need == "whole" else SINGLE[Scope(need) if need != "any" else Scope.SUBMIT]
-        walked.tokens["enough"] = issued(walked, user, role, enough)
-        assert status_of(walked, "enough", route, unknown) not in (401, 403), route
+        shared.tokens["enough"] = issued(shared, user, role, enough)
+        assert status_of(shared, "enough", route, unknown) not in (401, 403), route
         if need != "any":
-            walked.tokens["other"] = issued(walked, user, role, BUT[Scope.MANAGE if need == "whole" else Scope(need)])
-            assert status_of(walked, "other", route, unknown) == 403, route
+            shared.tokens["other"] = issued(shared, user, role, BUT[Scope.MANAGE if need == "whole" else Scope(need)])
+            assert status_of(shared, "other", route, unknown) == 403, route
 
 
 def status_of(api: Api, user: str, route: str, things: PrivateThings) -> int:
@@ -152,29 +139,29 @@ def status_of(api: Api, user: str, route: str, things: PrivateThings) -> int:
     return api.client(user).request(method, filled, params=parameters).status_code
 
 
-def test_a_key_of_an_admin_without_that_scope_sees_what_any_user_sees(walked: Api, things: PrivateThings) -> None:
-    walked.tokens["plain"] = issued(walked, "root", Role.ADMIN, (Scope.READ, Scope.MANAGE))
-    plain = walked.client("plain")
+def test_a_key_of_an_admin_without_that_scope_sees_what_any_user_sees(shared: Api, things: PrivateThings) -> None:
+    shared.tokens["plain"] = issued(shared, "root", Role.ADMIN, (Scope.READ, Scope.MANAGE))
+    plain = shared.client("plain")
     assert plain.get(f"/v1/jobs/{things.job_id}").status_code == 404
     assert plain.post(f"/v1/jobs/{things.job_id}/cancel").status_code == 404
     assert things.job_id not in plain.get("/v1/jobs").text
 
 
-def test_nobody_gets_anything_without_a_token(walked: Api, things: PrivateThings) -> None:
-    walked.tokens["nobody"] = "wf_none"
+def test_nobody_gets_anything_without_a_token(shared: Api, things: PrivateThings) -> None:
+    shared.tokens["nobody"] = "wf_none"
     ids = asdict(things) | {"name": "sum", "suffix": "svg", "worker": "gone", "token_id": 1}
     for route in TABLE:
         method, path = route.split(" ")
-        status = walked.client("nobody").request(method, path.format(**ids)).status_code
+        status = shared.client("nobody").request(method, path.format(**ids)).status_code
         assert (status == 401) != (path in ("/healthz", "/readyz")), route
 
 
-def test_the_dashboard_hides_what_the_api_hides(walked: Api, things: PrivateThings) -> None:
+def test_the_dashboard_hides_what_the_api_hides(shared: Api, things: PrivateThings) -> None:
     for role, user in ROLES.items():
-        session = walked.database.run(open_session, walked.tokens[user], 1.0)
+        session = shared.database.run(open_session, shared.tokens[user], 1.0)
         assert session is not None
         hidden = role in ("viewer", "other user")
-        with httpx.Client(base_url=walked.url, cookies={SESSION_COOKIE: session}, verify=NO_TLS) as browser:
+        with httpx.Client(base_url=shared.url, cookies={SESSION_COOKIE: session}, verify=NO_TLS) as browser:
             for path in (f"/jobs/{things.job_id}", f"/live/jobs/{things.job_id}", f"/batches/{things.batch_id}"):
                 assert (browser.get(path).status_code == 404) == hidden, (role, path)
             assert (things.job_id[:8] in browser.get("/jobs?batched=on").text) != hidden, role

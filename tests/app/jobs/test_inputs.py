@@ -1,28 +1,15 @@
 """Every way in which a spec can name what belongs to another user."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.api import THREE_VALUES, Api, running_api
-from tests.support.private_things import PrivateThings, let_all_in, made
+from tests.support.private_things import PrivateThings
 
 Spec = Mapping[str, Any]
-
-
-@pytest.fixture(scope="module")
-def shared(shared_api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    folders = {"dataset_dir": tmp_path_factory.mktemp("datasets"), "artefact_dir": tmp_path_factory.mktemp("artefacts")}
-    with running_api(shared_api.settings.model_copy(update=folders)) as api:
-        let_all_in(api)
-        yield api
-
-
-@pytest.fixture(scope="module")
-def things(shared: Api) -> PrivateThings:
-    return made(shared)
 
 
 def array(things: PrivateThings) -> Spec:

@@ -1,25 +1,11 @@
 """What sharing changes, and what it does not."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.support.api import THREE_VALUES, Api, running_api
 from tests.support.private_things import PrivateThings, let_all_in, made
-
-
-@pytest.fixture(scope="module")
-def shared(shared_api: Api, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    folders = {"dataset_dir": tmp_path_factory.mktemp("datasets"), "artefact_dir": tmp_path_factory.mktemp("artefacts")}
-    with running_api(shared_api.settings.model_copy(update=folders)) as api:
-        let_all_in(api)
-        yield api
-
-
-@pytest.fixture(scope="module")
-def things(shared: Api) -> PrivateThings:
-    return made(shared)
 
 
 def test_a_batch_is_private_with_its_jobs_and_shared_with_them(shared: Api, things: PrivateThings) -> None:
