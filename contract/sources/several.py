@@ -105,13 +105,14 @@ class _Several:
         """All elements, file after file."""
         counts, tally = list[FileCount](), self.tally
         for number, file in enumerate(self._files):
-            source, nulls, elements = self._opened(number), tally.nulls, 0
+            opened, source = self._opened(number)
+            nulls, elements = tally.nulls, 0
             for piece in in_order(source, _PIECE):
                 if isinstance(source, SequentialSource):
                     tally.nulls = nulls + source.tally.nulls
                 elements += piece.size
                 yield piece
-            verify(checksums_of(source))
+            verify(checksums_of(opened))
             if isinstance(source, SequentialSource):  # nulls may lie behind its last element
                 tally.nulls = nulls + source.tally.nulls
             counts.append(FileCount(file.label, elements, tally.nulls - nulls))
@@ -121,7 +122,7 @@ class _Several:
         """The sections of all files, each of which is opened when its first section is asked for."""
         reading, start = _Reading(self.tally, len(self._files)), 0
         for number, file in enumerate(self._files):
-            source = self._opened(number)
+            _, source = self._opened(number)
             under_way = _UnderWay(number, file.label, source, reading)
             for section in source.sections():
                 under_way.begun += 1
@@ -133,9 +134,10 @@ class _Several:
             under_way.listed()
             start += file.count or 0
 
-    def _opened(self, number: int) -> Any:
+    def _opened(self, number: int) -> tuple[Any, Any]:
+        """The elements of a file, which close it when nobody uses them any more, and what is read of them."""
         file, tally = self._files[number], self.tally
-        opened = file.opened()  # the source closes the file when nobody uses it any more
+        opened = file.opened()
         source = truths_of(opened) if self._truths else opened
         if isinstance(source, SequentialSource):
             source.tally.beyond = tally.beyond
@@ -146,7 +148,7 @@ class _Several:
                 for absent in source.tally.absences:
                     absent.file = file.label
             self._counted.add(number)
-        return source
+        return opened, source
 
 
 @dataclass(slots=True)
