@@ -1,6 +1,5 @@
 """Columns of decimals whose integers do not fit 64 bits: every value is that of Python's integers and fractions."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal, localcontext
@@ -13,11 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.leases import lease_on
 from tests.support.table_files import FORMATS
 from warpfold.client.local import reduce
-from warpfold.contract.folders import Folders
-from warpfold.contract.jobs import result_of
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput
@@ -26,7 +22,6 @@ from warpfold.kernels.formats.tables import ColumnWanted, open_column
 from warpfold.kernels.lowering.decimals import in_full
 from warpfold.kernels.ops import op_named
 from warpfold.kernels.sources.sequential import Elements, gathered
-from warpfold.worker.execute import Kernels
 
 pa: Any = pytest.importorskip("pyarrow")
 parquet: Any = pytest.importorskip("pyarrow.parquet")
@@ -164,17 +159,9 @@ def test_a_value_beyond_float64_is_in_full_beside_infinity(tmp_path: Path) -> No
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data").resolve()
-
-
-@pytest.fixture(scope="module")
-def run(root: Path) -> Callable[..., Any]:
-    kernels = Kernels("cpu", "here:cpu", Folders((root,), root), cpu_cache_bytes=8 << 20)
-
+def run(ran: Callable[..., Any]) -> Callable[..., Any]:
     def result(source: dict[str, Any], op: str, **spec: Any) -> Any:
-        asked = json.dumps({"kind": "reduce", "op": op, "source": {"column": "price", **source}, **spec})
-        return result_of(json.dumps(kernels.run(lease_on(asked), lambda _: None).result, allow_nan=False))
+        return ran({"kind": "reduce", "op": op, "source": {"column": "price", **source}, **spec})
 
     return result
 

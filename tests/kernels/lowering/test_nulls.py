@@ -1,7 +1,6 @@
 """Nulls that propagate, as the child of a CPU slot reduces them: of every format, to one value, to many and by key.
 What is null is known from the rows that the test wrote."""
 
-import json
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -10,14 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.leases import lease_on
 from tests.support.table_files import FORMATS
-from warpfold.contract.folders import ArtefactFolder, Folders
-from warpfold.contract.jobs import result_of
 from warpfold.contract.tasks import task_spec
 from warpfold.kernels.errors import InvalidInput
 from warpfold.worker import grouped
-from warpfold.worker.execute import Kernels
 
 h5py = pytest.importorskip("h5py")
 pa: Any = pytest.importorskip("pyarrow")
@@ -29,19 +24,11 @@ ROWS = [1.5, None, 4.0, float("nan"), -2.5, None, 8.0]
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data").resolve()
-
-
-@pytest.fixture(scope="module")
-def run(root: Path) -> Run:
-    """Runs a job over the files of the folder, with propagating nulls, and gives its result."""
-    artefacts = ArtefactFolder(root / "artefacts", 1 << 20, 0)
-    kernels = Kernels("cpu", "here:cpu", Folders((root,), root, artefacts=artefacts), cpu_cache_bytes=8 << 20)
+def run(ran: Run) -> Run:
+    """Runs a job with propagating nulls, and gives its result."""
 
     def result(source: dict[str, Any], **spec: Any) -> Any:
-        asked = {"kind": "reduce", **spec, "source": {"null_policy": "propagate", **source}}
-        return result_of(json.dumps(kernels.run(lease_on(json.dumps(asked)), lambda _: None).result))
+        return ran({"kind": "reduce", **spec, "source": {"null_policy": "propagate", **source}})
 
     return result
 
@@ -162,13 +149,12 @@ def test_a_group_with_a_null_has_no_value(root: Path, run: Run) -> None:
     assert result.columns[0].counts == (3, 1)
 
 
-def test_groups_of_arrays_side_by_side_propagate(root: Path, run: Run) -> None:
+def test_groups_of_arrays_side_by_side_propagate(root: Path, ran: Run) -> None:
     source = {**table(root, "x.csv", ROWS), "null_policy": "propagate"}
     keys = {"type": "values", "values": [0, 1, 0, 0, 2, 2, 2]}
-    kernels = Kernels("cpu", "here:cpu", Folders((root,), root), cpu_cache_bytes=8 << 20)
     spec = {"kind": "groupby", "by": [{"name": "k", "source": keys}]}
     spec["aggregations"] = [{"op": "count_nonzero", "name": "n", "source": source}]
-    result: Any = result_of(json.dumps(kernels.run(lease_on(json.dumps(spec)), lambda _: None).result))
+    result = ran(spec)
     assert result.columns[0].values == (3, None, None)
 
 

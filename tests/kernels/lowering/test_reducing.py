@@ -1,6 +1,5 @@
 """Decimals, instants and durations along axes and by segments: each value is that of fractions over its elements."""
 
-import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -13,11 +12,9 @@ import numpy as np
 import pytest
 
 from tests.support.array_files import opened
-from tests.support.leases import lease_on
 from tests.support.table_files import FORMATS
 from warpfold.client.job_results import ReduceArrayResult
 from warpfold.contract.folders import Folders
-from warpfold.contract.jobs import result_of
 from warpfold.contract.keyed import open_rows, plan_of
 from warpfold.contract.kinds.groupby import GroupbySpec
 from warpfold.contract.sources.table import TableSource
@@ -35,7 +32,6 @@ from warpfold.kernels.ops import OPS, NanPolicy, NullPolicy, op_named
 from warpfold.kernels.parts.grouping import AlongAxes, Segments
 from warpfold.kernels.query import Answer, ByKey, Query, Shaped, Whole
 from warpfold.kernels.source import ArraySource
-from warpfold.worker.execute import Kernels
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -55,17 +51,9 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data").resolve()
-
-
-@pytest.fixture(scope="module")
-def run(root: Path) -> Run:
-    kernels = Kernels("cpu", "here:cpu", Folders((root,), root), cpu_cache_bytes=8 << 20)
-
+def run(ran: Run) -> Run:
     def result(source: dict[str, Any], **spec: Any) -> Any:
-        asked = json.dumps({"kind": "reduce", "source": source, **spec})
-        return result_of(json.dumps(kernels.run(lease_on(asked), lambda _: None).result, allow_nan=False))
+        return ran({"kind": "reduce", "source": source, **spec})
 
     return result
 

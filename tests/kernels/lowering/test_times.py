@@ -1,7 +1,7 @@
 """Timestamps, dates and durations: their extremes, means and sums are those of Python's integers and fractions, from
 every format, and words stand beside them that say which instant it is."""
 
-import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -11,15 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.leases import lease_on
 from tests.support.table_files import FORMATS, opened
-from warpfold.contract.folders import Folders
-from warpfold.contract.jobs import result_of
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput, NoElements
 from warpfold.kernels.formats.contents import contents_of
 from warpfold.kernels.formats.dialect import TextOptions
-from warpfold.worker.execute import Kernels
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -128,23 +124,17 @@ def test_no_rows_have_no_mean(data_root: Path, cpu: CpuBackend) -> None:
 NUMPY_TIMES = ["datetime64[us]", "datetime64[D]", ">M8[ns]", "timedelta64[s]", "timedelta64[h]"]
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> tuple[Kernels, Path]:
-    root = tmp_path_factory.mktemp("data").resolve()
-    return Kernels("cpu", "here:cpu", Folders((root,), root), cpu_cache_bytes=8 << 20), root
-
-
 @pytest.mark.parametrize("dtype", NUMPY_TIMES)
-def test_numpys_times_are_read_from_npy_files_and_nat_is_a_null(kernels: tuple[Kernels, Path], dtype: str) -> None:
-    cpu, root = kernels
+def test_numpys_times_are_read_from_npy_files_and_nat_is_a_null(
+    root: Path, ran: Callable[[dict[str, Any]], Any], dtype: str
+) -> None:
     array = np.array([[7, 3], [-9, 4]], "i8").astype(np.dtype(dtype))
     array[0, 0] = np.datetime64("NaT") if array.dtype.kind == "M" else np.timedelta64("NaT")
     np.save(root / "t.npy", array)
 
     def run(**spec: Any) -> Any:
         source = {"type": "array", "path": "t.npy", "null_policy": spec.pop("nulls", "omit")}
-        asked = json.dumps({"kind": "reduce", "source": source, **spec})
-        return result_of(json.dumps(cpu.run(lease_on(asked), lambda _: None).result))
+        return ran({"kind": "reduce", "source": source, **spec})
 
     result = run(op="min")
     assert (result.value, result.count, result.nulls) == (-9, 3, 1)
@@ -159,12 +149,11 @@ def test_numpys_times_are_read_from_npy_files_and_nat_is_a_null(kernels: tuple[K
         assert contents_of(file, TextOptions())[0].reduced_as in ("timestamp", "date", "duration")
 
 
-def test_a_unit_that_differs_in_length_is_refused(kernels: tuple[Kernels, Path]) -> None:
-    cpu, root = kernels
+def test_a_unit_that_differs_in_length_is_refused(root: Path, ran: Callable[[dict[str, Any]], Any]) -> None:
     np.save(root / "m.npy", np.array([1, 2], "M8[M]"))
-    spec = json.dumps({"kind": "reduce", "op": "max", "source": {"type": "array", "path": "m.npy"}})
+    spec = {"kind": "reduce", "op": "max", "source": {"type": "array", "path": "m.npy"}}
     with pytest.raises(InvalidInput, match=r"datetime64\[M\] cannot be reduced"):
-        cpu.run(lease_on(spec), lambda _: None)
+        ran(spec)
 
 
 def test_a_look_tells_times(data_root: Path) -> None:

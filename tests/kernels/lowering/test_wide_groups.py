@@ -1,6 +1,5 @@
 """Decimals beyond 64 bits by key: each value is that of Python's integers over the rows of its group."""
 
-import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -11,16 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.leases import lease_on
 from tests.support.table_files import FORMATS
 from warpfold.client import group_table
-from warpfold.contract.folders import ArtefactFolder, Folders
-from warpfold.contract.jobs import result_of
 from warpfold.kernels.dtypes import DTYPES
 from warpfold.kernels.errors import InvalidInput, OutOfMemory
 from warpfold.kernels.exact import round_ratio
 from warpfold.kernels.lowering.decimals import in_full
-from warpfold.worker.execute import Kernels
 
 pa: Any = pytest.importorskip("pyarrow")
 
@@ -32,19 +27,11 @@ TYPES = {38: pa.decimal128(38, SCALE), 76: pa.decimal256(76, SCALE)}
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("data").resolve()
-
-
-@pytest.fixture(scope="module")
-def run(root: Path) -> Run:
-    artefacts = ArtefactFolder(root / "artefacts", 1 << 20, 0)
-    kernels = Kernels("cpu", "here:cpu", Folders((root,), root, artefacts=artefacts), cpu_cache_bytes=8 << 20)
-
+def run(ran: Run) -> Run:
     def result(source: dict[str, Any], by: Sequence[str], ops: Sequence[str], **spec: Any) -> Any:
         asked = {"kind": "groupby", "source": source, "by": list(by), **spec}
         asked["aggregations"] = [{"op": op, "column": "price"} for op in ops]
-        return result_of(json.dumps(kernels.run(lease_on(json.dumps(asked)), lambda _: None).result))
+        return ran(asked)
 
     return result
 
