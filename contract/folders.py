@@ -48,6 +48,11 @@ class Folders:
         return shared if self.cache is None or shared.exists() else dataset_file(self.cache.path, dataset_id)
 
 
+def dataset_in_words(dataset_id: str) -> str:
+    """What people read where an uploaded array has no name: as much of its id as lists show."""
+    return f"dataset {dataset_id[:12]}"
+
+
 def dataset_file(datasets: Path, dataset_id: str) -> Path:
     """Where an uploaded array lies in the folder of uploaded arrays, if it is there."""
     return datasets / dataset_id[:2] / f"{dataset_id}.npy"

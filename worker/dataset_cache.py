@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpfold.contract.folders import DatasetCache, dataset_file
+from warpfold.contract.folders import DatasetCache, dataset_file, dataset_in_words
 from warpfold.kernels.errors import Unavailable
 
 
@@ -134,8 +134,8 @@ class CachedDatasets:
         are removed, but none that is in use. Raises Unavailable where the cache is too small, NoRoom, and OSError."""
         if total > self._cache.most_bytes:
             raise Unavailable(
-                f"dataset {partial.dataset_id} has {total} bytes, and the cache of this machine takes at most "
-                f"{self._cache.most_bytes} (WARPFOLD_DATASET_CACHE_BYTES)"
+                f"{dataset_in_words(partial.dataset_id)} has {total} bytes, and the cache of this machine takes at "
+                f"most {self._cache.most_bytes} (WARPFOLD_DATASET_CACHE_BYTES)"
             )
         lock = os.open(self._cache.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:

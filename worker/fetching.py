@@ -16,7 +16,7 @@ from structlog.typing import FilteringBoundLogger
 
 from warpfold.app.datasets.digest import FollowingDigest
 from warpfold.contract.backoff import Backoff
-from warpfold.contract.folders import DatasetCache, Folders, dataset_file
+from warpfold.contract.folders import DatasetCache, Folders, dataset_file, dataset_in_words
 from warpfold.kernels.errors import InvalidInput, Unavailable
 from warpfold.worker.dataset_cache import CachedDatasets, NoRoom, Partial
 
@@ -89,7 +89,7 @@ class _Stall:
         if not self._pause.failing:
             log.warning("dataset not fetched yet", dataset=self._dataset_id, why=why)
         if time.monotonic() - self._since > PATIENCE_S:
-            raise Unavailable(f"dataset {self._dataset_id} could not be fetched: {why}")
+            raise Unavailable(f"{dataset_in_words(self._dataset_id)} could not be fetched: {why}")
         time.sleep(self._pause.next())
 
 
@@ -155,8 +155,8 @@ class _Download:
             self._partial.empty()
             if self._damaged > 1:
                 raise Unavailable(
-                    f"dataset {self._partial.dataset_id} was fetched twice, and its SHA-256 was another; {url} has it "
-                    "damaged"
+                    f"{dataset_in_words(self._partial.dataset_id)} was fetched twice, and its SHA-256 was another; "
+                    f"{url} has it damaged"
                 ) from None
             return f"what {url} sent has another SHA-256"
 
@@ -204,7 +204,7 @@ class _Download:
         self._partial.place()
 
     def _not_to_be_had(self, missing: Collection[_Missing]) -> InvalidInput | Unavailable:
-        named = f"dataset {self._partial.dataset_id}"
+        named = dataset_in_words(self._partial.dataset_id)
         if any(each.refused for each in missing):
             return Unavailable(f"{named} could not be fetched: {'; '.join(each.why for each in missing)}")
         return InvalidInput(f"{named} is not there: it was deleted after the job was accepted", "source.id")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 
 from pydantic import Field, StringConstraints
 
-from warpfold.contract.folders import Folders
+from warpfold.contract.folders import Folders, dataset_in_words
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.sources.options import AnyOptions, read_of
 from warpfold.contract.sources.source import SourceSpec
@@ -21,9 +21,6 @@ from warpfold.kernels.sources.sequential import Elements
 _TEXT = ".csv"
 """What a table of text is called whose name does not say that it is text. Other uploads are recognised by their first
 bytes, which text does not have."""
-
-_SHOWN = 12
-"""How many digits of an id a line about a job shows."""
 
 
 class UploadedFile(Frozen):
@@ -42,7 +39,7 @@ class UploadedFile(Frozen):
     @property
     def called(self) -> str:
         """What errors call the file."""
-        return repr(self.name) if self.name else f"dataset {self.id}"
+        return repr(self.name) if self.name else dataset_in_words(self.id)
 
     @property
     def label(self) -> str:
@@ -96,7 +93,7 @@ class DatasetSource(AnyOptions, UploadedFile, SourceSpec):
         if "id" not in stored:
             return None
         chosen = stored.get("column") or stored.get("array")
-        return (stored.get("name") or f"dataset {stored['id'][:_SHOWN]}") + (f" {chosen}" if chosen else "")
+        return (stored.get("name") or dataset_in_words(stored["id"])) + (f" {chosen}" if chosen else "")
 
     def bytes_at_hand(self, folders: Folders | None) -> int | None:
         try:

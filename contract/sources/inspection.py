@@ -8,7 +8,7 @@ from typing import Annotated, Any, BinaryIO, Literal
 from pydantic import ConfigDict, Field
 
 from warpfold.contract.content_view import ContentView
-from warpfold.contract.folders import Folders
+from warpfold.contract.folders import Folders, dataset_in_words
 from warpfold.contract.frozen import Frozen
 from warpfold.contract.sources.array import ArrayFileSource
 from warpfold.contract.sources.dataset import DatasetSource, UploadedFile
@@ -79,7 +79,7 @@ def inspected(source: FileSources, folders: Folders) -> Inspection:
     "source", and Unavailable where a package is not installed."""
     if isinstance(source, DatasetSource):
         named = source.name or ".csv"
-        called = source.name or f"dataset {source.id}"
+        called = source.name or dataset_in_words(source.id)
         look = partial(_in_file, called=called, files=1, options=source.text_options(named), text=True)
         return read_of(source.called, "source.id", partial(source.begin, folders), look)
     names, field = _names(source, folders)

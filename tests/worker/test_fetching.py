@@ -114,7 +114,7 @@ def test_bytes_with_another_hash_are_thrown_away(tmp_path: Path, server: Dataset
 
 def test_bytes_that_are_damaged_twice_fail_the_job_and_leave_no_file(tmp_path: Path, server: DatasetServer) -> None:
     server.flip = [True, True]
-    with pytest.raises(Unavailable, match=f"dataset {ID} was fetched twice, and its SHA-256 was another"):
+    with pytest.raises(Unavailable, match=f"dataset {ID[:12]} was fetched twice, and its SHA-256 was another"):
         _fetch(_folders(tmp_path, server.url), ID)
     assert not list((tmp_path / "cache").glob("??/*"))
 
@@ -134,14 +134,14 @@ def test_an_api_that_is_busy_is_asked_again(tmp_path: Path, server: DatasetServe
 def test_a_deleted_array_is_named(tmp_path: Path) -> None:
     with (
         dataset_server() as without,
-        pytest.raises(InvalidInput, match=f"dataset {ID} is not there: it was deleted"),
+        pytest.raises(InvalidInput, match=f"dataset {ID[:12]} is not there: it was deleted"),
     ):
         _fetch(_folders(tmp_path, without.url, without.url), ID)
 
 
 def test_a_token_is_sent_and_a_wrong_one_is_named(tmp_path: Path, server: DatasetServer) -> None:
     server.token = "right" * 8
-    with pytest.raises(Unavailable, match=rf"dataset {ID} .* refuses this worker's WARPFOLD_WORKER_TOKEN"):
+    with pytest.raises(Unavailable, match=rf"dataset {ID[:12]} .* refuses this worker's WARPFOLD_WORKER_TOKEN"):
         _fetch(_folders(tmp_path, server.url, token="wrong" * 8), ID)
     folders = _folders(tmp_path, server.url, token=server.token)
     _fetch(folders, ID)
@@ -150,7 +150,9 @@ def test_a_token_is_sent_and_a_wrong_one_is_named(tmp_path: Path, server: Datase
 
 def test_an_api_that_stays_away_is_named_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetching, "PATIENCE_S", 0.0)
-    with pytest.raises(Unavailable, match=rf"dataset {ID} could not be fetched: http://127.0.0.1:9 does not answer"):
+    with pytest.raises(
+        Unavailable, match=rf"dataset {ID[:12]} could not be fetched: http://127.0.0.1:9 does not answer"
+    ):
         _fetch(_folders(tmp_path, "http://127.0.0.1:9"), ID)
 
 
@@ -198,7 +200,7 @@ def test_nothing_is_removed_that_a_job_reads(
         _fetch(folders, OTHER)
         reading.enter_context(at_hand(folders, [THIRD], _silent))
         assert _files(tmp_path) == {ID, THIRD}
-        with pytest.raises(Unavailable, match=f"dataset {OTHER} .* is full of files of other jobs"):
+        with pytest.raises(Unavailable, match=f"dataset {OTHER[:12]} .* is full of files of other jobs"):
             _fetch(folders, OTHER)
     _fetch(folders, OTHER)
     assert OTHER in _files(tmp_path)
@@ -217,7 +219,7 @@ def test_an_unfinished_download_makes_room_too(tmp_path: Path, server: DatasetSe
 def test_an_array_larger_than_the_cache_is_refused_by_the_name_of_the_setting(
     tmp_path: Path, server: DatasetServer
 ) -> None:
-    with pytest.raises(Unavailable, match=f"dataset {ID} has {SIZE} bytes.*WARPFOLD_DATASET_CACHE_BYTES"):
+    with pytest.raises(Unavailable, match=f"dataset {ID[:12]} has {SIZE} bytes.*WARPFOLD_DATASET_CACHE_BYTES"):
         _fetch(_folders(tmp_path, server.url, most_bytes=SIZE - 1), ID)
 
 
@@ -226,6 +228,6 @@ def test_a_full_disk_is_waited_for_and_named(
 ) -> None:
     monkeypatch.setattr(fetching, "PATIENCE_S", 0.0)
     with pytest.raises(
-        Unavailable, match=f"dataset {ID} could not be fetched: the disk of this machine's cache is full"
+        Unavailable, match=f"dataset {ID[:12]} could not be fetched: the disk of this machine's cache is full"
     ):
         _fetch(_folders(tmp_path, server.url, keep_free=1 << 60), ID)

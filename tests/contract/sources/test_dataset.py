@@ -64,7 +64,7 @@ def test_a_file_with_a_name_is_called_by_it(folders: Folders) -> None:
 
 
 def test_a_deleted_array_is_said(folders: Folders) -> None:
-    assert refused(folders) == f"dataset {ID} is not there: it was deleted after the job was accepted"
+    assert refused(folders) == f"dataset {ID[:12]} is not there: it was deleted after the job was accepted"
 
 
 def test_a_line_about_a_job_shows_the_beginning_of_the_id() -> None:
@@ -103,6 +103,6 @@ def test_an_uploaded_table_or_archive_is_read_with_the_options_of_its_format(fol
         np.savez(archive, a=np.arange(6).reshape(2, 3), b=np.ones(1))
     chosen = {"type": "dataset", "id": ID, "array": "a", "select": [1]}
     assert DatasetSource.model_validate(chosen).open(folders).count == 3
-    with pytest.raises(InvalidInput, match=f"dataset {ID} holds no array 'c'") as caught:
+    with pytest.raises(InvalidInput, match=f"dataset {ID[:12]} holds no array 'c'") as caught:
         DatasetSource(type="dataset", id=ID, array="c").open(folders)
     assert caught.value.field == "source.array"
