@@ -41,6 +41,7 @@ from warpfold.app.polls import PollCache
 from warpfold.app.reports import endpoints as reports
 from warpfold.app.results import endpoints as results
 from warpfold.app.sharing import endpoints as sharing
+from warpfold.app.sharing import link_endpoints as links
 from warpfold.app.tracing.tracing import start_tracing
 from warpfold.app.webhooks import endpoints as webhooks
 
@@ -148,6 +149,7 @@ def _include_routes(app: FastAPI) -> None:
         datasets,
         resumable_uploads,
         sharing,
+        links,
     ):
         app.include_router(part.router, dependencies=[Depends(known_parameters)])
     app.include_router(datasets.changes, dependencies=[Depends(known_parameters)])

@@ -55,6 +55,7 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "measurements": Rights(api=READ, dispatcher=READ, worker="insert"),
         "workers": Rights(api=CHANGE, dispatcher=READ, worker=WRITE),
         "job_shares": Rights(api="select, insert, delete", dispatcher=NOTHING, worker=NOTHING),
+        "job_links": Rights(api="select, insert, delete", dispatcher=NOTHING, worker=NOTHING),
         "batch_shares": Rights(api="select, insert, delete", dispatcher=NOTHING, worker=NOTHING),
         "dataset_shares": Rights(api="select, insert, delete", dispatcher=NOTHING, worker=NOTHING),
         "datasets": Rights(api=KEEP, dispatcher="select, delete", worker=READ),

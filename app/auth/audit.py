@@ -38,6 +38,8 @@ class Action(StrEnum):
     DELETE_ARRAY = "delete_array"
     DELETE_RESULT = "delete_result"
     SHARE = "share"
+    MAKE_LINK = "make_link"
+    REMOVE_LINK = "remove_link"
     DRAIN = "drain"
     RESUME = "resume"
     MAKE_SECRET = "make_secret"  # noqa: S105 - of webhooks, and not the secret itself

@@ -18,6 +18,7 @@ from warpfold.app.dashboard.pages import (
     docs,
     job,
     jobs,
+    links,
     new_batch,
     new_job,
     now,
@@ -40,22 +41,8 @@ def install(app: FastAPI, settings: Settings) -> None:
     app.state.dashboard = Shared(PollCache(KEPT_S), vega, provider_of(settings))
     app.include_router(_assets)
     # `/jobs/new` comes before `/jobs/{id}`, which would take it for an id; and so with batches.
-    for module in (
-        account,
-        oidc,
-        now,
-        jobs,
-        new_job,
-        job,
-        new_batch,
-        batches,
-        compare,
-        results,
-        presets,
-        admin,
-        audit,
-        docs,
-    ):
+    of_jobs = (now, jobs, new_job, links, job, new_batch, batches, compare, results, presets)
+    for module in (account, oidc, *of_jobs, admin, audit, docs):
         app.include_router(module.router)
     for router in (datasets.router, datasets.uploads):
         app.include_router(router)

@@ -23,7 +23,7 @@ _JSON, _HTML, _MARKDOWN, _SVG, _PNG = "application/json", "text/html", "text/mar
 _TEXT = {"schema": {"type": "string"}}
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
 # The page holds what users wrote. It is escaped; should that ever fail, nothing of it may run.
-_HEADERS = {
+HEADERS = {
     "Vary": "Accept",
     "X-Content-Type-Options": "nosniff",
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
@@ -54,13 +54,11 @@ async def show_report(
     if media_type == _JSON:
         content = report.model_dump_json()
     elif media_type == _HTML:
-        charts = rendering.charts_of(report)
-        drawn = dict(zip(charts, await context.chart_renderer.svg(list(charts.values())), strict=True))
-        content = rendering.html(report, drawn)
+        content = await _html(context, report)
     else:
         pictures = {name: f"/v1/reports/{job_id}/charts/{name}.svg" for name in rendering.charts_of(report)}
         content = rendering.markdown(report, pictures)
-    return Response(content, media_type=media_type, headers=_HEADERS)
+    return Response(content, media_type=media_type, headers=HEADERS)
 
 
 @router.get(
@@ -85,18 +83,35 @@ async def show_chart(
         raise NotFound(f"The report has no chart {name[:64]!r}: {known}.")
     if suffix == "svg":
         (drawn,) = await context.chart_renderer.svg([charts[name]], theme)
-        return Response(drawn, media_type=_SVG, headers=_HEADERS)
-    return Response(await context.chart_renderer.png(charts[name], theme), media_type=_PNG, headers=_HEADERS)
+        return Response(drawn, media_type=_SVG, headers=HEADERS)
+    return Response(await context.chart_renderer.png(charts[name], theme), media_type=_PNG, headers=HEADERS)
+
+
+async def html_of(context: Context, job_id: UUID) -> str | None:
+    """The report of a job as a page that needs nothing else, for whoever may see it; None before the job's end. Raises
+    NotFound."""
+    ended = await _finished(context, job_id)
+    return await _html(context, await run_in_threadpool(_make, ended)) if ended.job.status.terminal else None
+
+
+async def _html(context: Context, report: Report) -> str:
+    charts = rendering.charts_of(report)
+    drawn = dict(zip(charts, await context.chart_renderer.svg(list(charts.values())), strict=True))
+    return rendering.html(report, drawn)
 
 
 async def _report(context: Context, user: Principal, job_id: UUID) -> Report:
     job = await service.get(context, user, job_id)
     if not job.status.terminal:
         raise Conflict(f"The job is {job.status}; its report comes with its end.", headers={"Retry-After": "1"})
+    return await run_in_threadpool(_make, await _finished(context, job_id))
+
+
+async def _finished(context: Context, job_id: UUID) -> Finished:
     ended = await context.database.read(finished, job_id)
     if ended is None:
         raise NotFound("The job was removed when its time was over.")
-    return await run_in_threadpool(_make, ended)
+    return ended
 
 
 def _make(job: Finished) -> Report:

@@ -94,14 +94,14 @@ async def share_batch(batch_id: UUID, sharing: SharingView, user: User, context:
 
 
 async def _show(context: Context, user: Principal, table: Table, identity: UUID | str) -> SharingView:
-    thing = await _owned(context, user, table, identity)
+    thing = await owned(context, user, table, identity)
     return SharingView.of(await context.database.read(repository.shared, thing, context.viewer(user)))
 
 
 async def _share(
     context: Context, user: Principal, table: Table, identity: UUID | str, wanted: SharingView
 ) -> SharingView:
-    thing = await _owned(context, user, table, identity)
+    thing = await owned(context, user, table, identity)
     try:
         shared = SharedWith(wanted.everyone, tuple(wanted.users))
         details = {"of": table.name, "everyone": shared.everyone, "users": list(shared.users)}
@@ -111,7 +111,7 @@ async def _share(
         raise Invalid.of(f"users.{error.index}", "there is no user of this name") from None
 
 
-async def _owned(context: Context, user: Principal, table: Table, identity: UUID | str) -> Owned:
+async def owned(context: Context, user: Principal, table: Table, identity: UUID | str) -> Owned:
     """The thing, which belongs to the user, or to anybody for an admin. Raises NotFound and Forbidden."""
     thing = await context.database.read(repository.owned, table, identity, context.viewer(user))
     if thing is None:

@@ -1,7 +1,18 @@
 """The tables of named users who may see a private dataset, job or batch. Whether a thing is shared with everyone stands
 in its own row, in the column `shared`, which is null for what was stored before there was the column."""
 
-from sqlalchemy import Column, ForeignKey, ForeignKeyConstraint, String, Table
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    DateTime,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Identity,
+    LargeBinary,
+    String,
+    Table,
+    func,
+)
 
 from warpfold.app.tables.schema import metadata
 
@@ -26,4 +37,16 @@ dataset_shares = Table(
     Column("owner_id", ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
     _user(),
     ForeignKeyConstraint(["dataset_id", "owner_id"], ["datasets.id", "datasets.owner_id"], ondelete="CASCADE"),
+)
+
+# Whoever has the secret sees the report of the job.
+job_links = Table(
+    "job_links",
+    metadata,
+    Column("id", BigInteger, Identity(), primary_key=True),
+    Column("job_id", ForeignKey("jobs.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("hash", LargeBinary(32), nullable=False, unique=True),
+    Column("made_by", String(64), nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
+    Column("expires_at", DateTime(timezone=True), nullable=False),
 )

@@ -19,7 +19,7 @@ from warpfold.app.tracing.tracing import Attribute, Span
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-_UNTRACED = "healthz,readyz,metrics,static/"
+_UNTRACED = "healthz,readyz,metrics,static/,shared/"  # the last would tell secrets
 _LAST_S = 1.0
 _CONTEXT = TraceContextTextMapPropagator()
 

@@ -117,3 +117,21 @@ def test_a_key_is_made_rotated_and_removed_on_the_page_of_ones_own(
     expect(row).to_contain_text("removed")
     with Client(dashboard.url, secret) as client, pytest.raises(Refused, match="401"):
         client.whoami()
+
+
+@pytest.mark.parametrize("width", [1400, 375])
+def test_a_link_to_a_job_shows_its_report_to_somebody_who_is_not_signed_in(
+    visit: Visiting, dashboard: Dashboard, benchmark: str, width: int
+) -> None:
+    visited = visit(width=width)
+    page = visited.page
+    page.goto(f"/jobs/{benchmark}")
+    page.get_by_role("button", name="Make a link").click()
+    address = page.locator("#link").inner_text()
+    assert visited.width_needed() <= width
+    page.context.clear_cookies()
+    page.goto(address)
+    expect(page.get_by_text(benchmark).first).to_be_visible()
+    expect(page.locator("svg").first).to_be_visible()
+    page.goto(f"/jobs/{benchmark}")
+    expect(page).to_have_url(f"{dashboard.url}/sign-in?next=%2Fjobs%2F{benchmark}")

@@ -58,7 +58,7 @@ def ask(api: Api, role: str, route: str, things: PrivateThings) -> httpx.Respons
     if path.startswith(OWN_THINGS):  # they may take the token away
         api.tokens["once"] = api.database.run(create_token, user)
         user = "once"
-    names = asdict(things) | {"name": "sum", "suffix": "svg", "worker": "gone", "token_id": 1 << 60}
+    names = asdict(things) | {"name": "sum", "suffix": "svg", "worker": "gone", "token_id": 1 << 60, "link_id": 1 << 60}
     filled = path.format(**names)
     parameters = LISTED.get(path, ({}, ""))[0] if method == "GET" else {}
     if path == "/v1/results/compare":
@@ -133,7 +133,9 @@ def test_a_key_may_do_what_the_table_says_and_no_more(shared: Api) -> None:
 
 def status_of(api: Api, user: str, route: str, things: PrivateThings) -> int:
     method, path = route.split(" ")
-    filled = path.format(**(asdict(things) | {"name": user, "suffix": "svg", "worker": "gone", "token_id": 1 << 60}))
+    filled = path.format(
+        **(asdict(things) | {"name": user, "suffix": "svg", "worker": "gone", "token_id": 1 << 60, "link_id": 1 << 60})
+    )
     filled = filled.replace("/v1/quotas/enough", "/v1/quotas/ann").replace("/v1/quotas/other", "/v1/quotas/ann")
     parameters = {"baseline": things.job_id, "candidate": things.job_id} if path == "/v1/results/compare" else {}
     return api.client(user).request(method, filled, params=parameters).status_code
@@ -149,7 +151,7 @@ def test_a_key_of_an_admin_without_that_scope_sees_what_any_user_sees(shared: Ap
 
 def test_nobody_gets_anything_without_a_token(shared: Api, things: PrivateThings) -> None:
     shared.tokens["nobody"] = "wf_none"
-    ids = asdict(things) | {"name": "sum", "suffix": "svg", "worker": "gone", "token_id": 1}
+    ids = asdict(things) | {"name": "sum", "suffix": "svg", "worker": "gone", "token_id": 1, "link_id": 1}
     for route in TABLE:
         method, path = route.split(" ")
         status = shared.client("nobody").request(method, path.format(**ids)).status_code
