@@ -20,6 +20,7 @@ from warpfold.contract.sources import chaining
 from warpfold.contract.sources.files import FilesSource
 from warpfold.kernels.cpu.backend import CpuBackend
 from warpfold.kernels.errors import InvalidInput
+from warpfold.kernels.parts.grouping import Segments
 from warpfold.kernels.sources.chained import ChainedSource, files_read
 from warpfold.kernels.sources.sequential import Elements, FileCount, SequentialSource
 
@@ -98,6 +99,9 @@ def test_row_groups_of_several_files_are_decoded_side_by_side(data_root: Path) -
         assert (made.value, made.count) == (values.index(max(values)), 2997)
         assert files_read([source]) == [FileCount(f"{at}.parquet", 999, 1) for at in range(3)]
     assert begun == [0, 999, 1998], "places count through all files"
+    kept = opened(data_root, glob="*.parquet", column="x", null_policy="propagate")
+    by_file = CpuBackend().reduce_groups(kept, (3000,), Segments(length=1000), "count")
+    assert by_file.listed() == (None, None, None), "each file has a null"
     with pytest.raises(InvalidInput, match=r"'1\.parquet' holds a null in 'x', at index 7"):
         CpuBackend().reduce(opened(data_root, paths=["1.parquet"] * 2, column="x", null_policy="raise"), "sum")
 
