@@ -25,6 +25,7 @@ def environment(settings: Settings) -> dict[str, str]:
         set_fields[name] = False  # tests of other things need no second process for each worker
     set_fields["data_roots"] = os.pathsep.join(str(root) for root in settings.data_roots)
     set_fields["dataset_urls"] = " ".join(settings.dataset_urls)
+    set_fields["oidc_roles"] = ", ".join(f"{group}={role}" for group, role in settings.oidc_roles.items())
     return {**os.environ, **{f"WARPFOLD_{name.upper()}": str(value) for name, value in set_fields.items()}}
 
 
