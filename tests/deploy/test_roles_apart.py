@@ -106,7 +106,15 @@ def _use(http: httpx.Client, tmp_path: Path) -> None:
     assert ended(preset)["status"] == "succeeded"
     slow = http.post("/v1/jobs", json={**BENCHMARK, "sizes": [1 << 20], "time_limit_s": 60}).json()
     assert http.post(f"/v1/jobs/{slow['id']}/cancel").is_success
-    assert ended(SUM)["status"] == "succeeded"
+    last = ended(SUM)
+    assert last["status"] == "succeeded"
+    link = http.post(f"/v1/jobs/{last['id']}/links", json={}).json()
+    assert http.get(link["path"]).status_code == 200
+    assert http.delete(f"/v1/jobs/{last['id']}/links/{link['id']}").status_code == 204
+    key = http.post("/v1/users/me/tokens", json={}).json()["id"]
+    assert http.post(f"/v1/users/me/tokens/{key}/rotate").status_code == 201
+    assert http.delete(f"/v1/users/me/tokens/{key}").status_code == 204
+    assert http.delete("/v1/users/bob").status_code == 200
     for page in (
         "/metrics",
         "/v1/jobs",
@@ -115,6 +123,7 @@ def _use(http: httpx.Client, tmp_path: Path) -> None:
         "/v1/users",
         "/v1/tokens",
         "/v1/quotas",
+        "/v1/audit",
         "/readyz",
     ):
         assert http.get(page).status_code == 200, page
