@@ -45,6 +45,23 @@ def cancel(job_id: str) -> Steps[Job]:
     return send(Call("POST", f"/v1/jobs/{job_id}/cancel", _job))
 
 
+class JobEdit(TypedDict, total=False):
+    """What is to be changed in a job. A field that is left out stays as it is, and None takes a name or a note away.
+    `tags` are all tags of the job, in place of those that it has."""
+
+    name: str | None
+    note: str | None
+    tags: Mapping[str, str]
+
+
+def edit(job_id: str, changed: JobEdit) -> Steps[Job]:
+    return send(Call("PATCH", f"/v1/jobs/{job_id}", _job, body=dict(changed)))
+
+
+def delete(job_id: str) -> Steps[None]:
+    return send(Call("DELETE", f"/v1/jobs/{job_id}", lambda _: None))
+
+
 class JobFilter(TypedDict, total=False):
     """Selects jobs. A field that is left out does not restrict them. `id` is the id of a job, or at least 4 characters
     with which it begins. A job must have one of the given statuses, kinds

@@ -1,7 +1,7 @@
 """Jobs that know their client, of `Client` and of `AsyncClient`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, Unpack
 
 from pydantic import PrivateAttr
 
@@ -9,6 +9,7 @@ from warpfold.client import artefacts, jobs
 from warpfold.client.artefacts import Format
 from warpfold.client.exchange import Steps, awaited, mapped
 from warpfold.client.job_results import Result
+from warpfold.client.jobs import JobEdit
 from warpfold.client.models import Job
 from warpfold.client.progress import shown
 
@@ -60,6 +61,14 @@ class LiveJob(_Live):
         """Ask for its end."""
         return self._do(mapped(self._become, jobs.cancel(self.id)))
 
+    def edit(self, **changed: Unpack[JobEdit]) -> "LiveJob":
+        """Change its name, its note or its tags."""
+        return self._do(mapped(self._become, jobs.edit(self.id, changed)))
+
+    def delete(self) -> None:
+        """Delete it, once it has ended, with its measurements and its stored result."""
+        self._do(jobs.delete(self.id))
+
     def artefact(self, path: str | Path, format: Format | None = None) -> Path:
         """Wait for it, and download its stored result into a file: see `Client.artefact`."""
         return self._do(artefacts.save(self._waited_for(), Path(path), format))
@@ -76,5 +85,7 @@ class AsyncLiveJob(_Live):
     wait: ClassVar = awaited(LiveJob.wait)
     get: ClassVar = awaited(LiveJob.get)
     cancel: ClassVar = awaited(LiveJob.cancel)
+    edit: ClassVar = awaited(LiveJob.edit)
+    delete: ClassVar = awaited(LiveJob.delete)
     artefact: ClassVar = awaited(LiveJob.artefact)
     array: ClassVar = awaited(LiveJob.array)

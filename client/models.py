@@ -79,6 +79,7 @@ class Job(Answer):
     waiting: Waiting | None = None
     parent: str | None = None
     name: str | None = None
+    note: str | None = None
     children: tuple[Child, ...] | None = None
     created_at: datetime
     started_at: datetime | None

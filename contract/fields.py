@@ -80,6 +80,9 @@ Number = Annotated[
 ]
 TagName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 TagValue = Annotated[str, StringConstraints(max_length=256, pattern=r"^[^\x00]*$")]
+Tags = Annotated[dict[TagName, TagValue], Field(max_length=MAX_TAGS)]
+JobName = Annotated[str, StringConstraints(max_length=128, strip_whitespace=True, pattern=r"^[^\x00-\x1f]*$")]
+JobNote = Annotated[str, StringConstraints(max_length=4000, strip_whitespace=True, pattern=r"^[^\x00]*$")]
 
 
 class JobOptions(Frozen):
@@ -97,9 +100,8 @@ class JobOptions(Frozen):
         description="Priority in the queue. Waiting raises it, and the owner's quota limits how many jobs "
         "wait as high.",
     )
-    tags: dict[TagName, TagValue] = Field(
+    tags: Tags = Field(
         default_factory=dict,
-        max_length=MAX_TAGS,
         description="Tags of the job, by name. Lists of jobs can be filtered by them.",
     )
     webhook: Webhook | None = Field(

@@ -63,6 +63,7 @@ class EventType(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    EDITED = "edited"
 
 
 PRIORITIES = {"low": 0, "normal": 1, "high": 2}

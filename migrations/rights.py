@@ -45,12 +45,12 @@ RIGHTS: Mapping[str, Rights] = MappingProxyType(
         "quotas": Rights(api=KEEP, dispatcher=READ, worker=NOTHING),
         "quota_holds": Rights(api=READ, dispatcher=KEEP, worker=NOTHING),
         "webhook_secrets": Rights(api=WRITE, dispatcher=READ, worker=NOTHING),
-        # Jobs. Only retention deletes, and the dispatcher does that.
-        "jobs": Rights(api=WRITE, dispatcher="select, update, delete", worker=CHANGE),
+        # Jobs. The dispatcher deletes what is old, and the api what its owner deletes.
+        "jobs": Rights(api=KEEP, dispatcher="select, update, delete", worker=CHANGE),
         "batches": Rights(api=WRITE, dispatcher="select, update, delete", worker=NOTHING),
         "job_events": Rights(api=ADD, dispatcher=ADD, worker="insert"),
         "idempotency_keys": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
-        "job_tags": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
+        "job_tags": Rights(api="select, insert, delete", dispatcher="select, delete", worker=NOTHING),
         "tag_words": Rights(api=ADD, dispatcher="select, delete", worker=NOTHING),
         "measurements": Rights(api=READ, dispatcher=READ, worker="insert"),
         "workers": Rights(api=CHANGE, dispatcher=READ, worker=WRITE),
@@ -80,7 +80,7 @@ FIXED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "jobs": frozenset(
             {
-                *("id", "seq", "owner_id", "kind", "small", "parent_id", "name", "spec", "spec_brief", "tags"),
+                *("id", "seq", "owner_id", "kind", "small", "parent_id", "spec", "spec_brief"),
                 *("work", "batch_id", "batch_index", "request_id", "traceparent", "created_at"),
             }
         )

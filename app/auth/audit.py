@@ -35,6 +35,8 @@ class Action(StrEnum):
     CANCEL_JOB = "cancel_job"
     CANCEL_BATCH = "cancel_batch"
     RENAME_ARRAY = "rename_array"
+    EDIT_JOB = "edit_job"
+    DELETE_JOB = "delete_job"
     DELETE_ARRAY = "delete_array"
     DELETE_RESULT = "delete_result"
     SHARE = "share"

@@ -54,6 +54,9 @@ class JobRow:
     batch_id: UUID | None
     cancelling: bool
     may_cancel: bool
+    may_change: bool
+    name: str | None
+    note: str | None
 
     @classmethod
     def of(cls, job: Job, visitor: Principal) -> "JobRow":
@@ -83,6 +86,9 @@ class JobRow:
             batch_id=job.batch_id,
             cancelling=running and job.cancel_requested_at is not None,
             may_cancel=may_cancel(job, visitor),
+            may_change=may_change(job, visitor),
+            name=job.name,
+            note=job.note,
         )
 
 
@@ -144,8 +150,12 @@ def stamp_of(listed: Job | Batch) -> object:
 
 def may_cancel(job: Job | Batch, visitor: Principal) -> bool:
     """Whether `job` has not ended, and the visitor may cancel it."""
-    theirs = job.owner_id == visitor.id or visitor.is_admin
-    return not job.status.terminal and theirs and visitor.may(Scope.MANAGE)
+    return not job.status.terminal and may_change(job, visitor)
+
+
+def may_change(job: Job | Batch, visitor: Principal) -> bool:
+    """Whether the visitor may do something with `job` that only its owner and admins may."""
+    return (job.owner_id == visitor.id or visitor.is_admin) and visitor.may(Scope.MANAGE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""HTTP of jobs: submit, list, show, follow, cancel, and the result."""
+"""HTTP of jobs: submit, list, show, follow, cancel, edit, delete, and the result."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -31,6 +31,7 @@ from warpfold.app.http.openapi import answers
 from warpfold.app.http.requests import JsonRequest, JsonRoute
 from warpfold.app.jobs import listing, placing, service
 from warpfold.app.jobs.accept import Key, check_lengths
+from warpfold.app.jobs.editing import JobEdit
 from warpfold.app.jobs.events import ITEM_SCHEMA, KEEP_ALIVE_S, stream
 from warpfold.app.jobs.query import JobQuery
 from warpfold.app.jobs.store import JobVersion
@@ -270,6 +271,32 @@ async def cancel_job(job_id: UUID, user: User, context: Using) -> Response:
     repeated, also once the job is cancelled; for a job that succeeded or failed the answer is a 409."""
     job = await service.cancel(context, user, job_id)
     return Response(job_json(job), 202, {"Location": f"/v1/jobs/{job.id}"}, _JSON)
+
+
+@router.patch(
+    "/{job_id}",
+    response_model=JobView,
+    summary="Change the name, the note or the tags of a job",
+    responses=answers(BadRequest, Forbidden, NotFound, TooLarge, UnsupportedMedia, Invalid),
+)
+async def edit_job(job_id: UUID, edit: JobEdit, user: User, context: Using) -> Response:
+    """Change the name, the note or the tags of a job, at any time. What is left out stays as it is; `tags` are all tags
+    that the job has then. The name of a part of a preset stays. The event `edited` says who changed the job."""
+    return Response(job_json(await service.edit(context, user, job_id, edit)), media_type=_JSON)
+
+
+@router.delete(
+    "/{job_id}",
+    status_code=204,
+    summary="Delete a job",
+    responses=answers(Forbidden, NotFound, Conflict, Invalid),
+)
+async def delete_job(job_id: UUID, user: User, context: Using) -> Response:
+    """Delete a job that has ended, with its events, its measurements and its stored result; the job of a preset with
+    all its parts. For a job that has not ended the answer is a 409, and also for a part of a preset and for a job of a
+    batch whose jobs have not all ended."""
+    await service.delete(context, user, job_id)
+    return Response(status_code=204)
 
 
 @router.get(

@@ -15,10 +15,11 @@ from warpfold.app.auth.access_tokens import Principal
 from warpfold.app.auth.audit import Action, Deed
 from warpfold.app.auth.visibility import Viewer
 from warpfold.app.http.context import Context
-from warpfold.app.http.errors import Conflict, Forbidden
+from warpfold.app.http.errors import Conflict
 from warpfold.app.http.middleware import current_request_id
-from warpfold.app.jobs import accept, outcome, placing, presets, store, transitions
+from warpfold.app.jobs import accept, editing, outcome, placing, presets, store, transitions
 from warpfold.app.jobs.accept import Key
+from warpfold.app.jobs.editing import JobEdit
 from warpfold.app.jobs.inputs import inputs_of
 from warpfold.app.jobs.store import Job, JobVersion
 from warpfold.app.jobs.workers import Waiting, places, waiting_for
@@ -195,9 +196,7 @@ async def cancel(context: Context, user: Principal, job_id: UUID) -> Job:
 
 
 def _cancel(connection: Connection, user: Principal, viewer: Viewer, job_id: UUID) -> Job:
-    job = store.existing(connection, job_id, viewer)
-    if job.owner_id != user.id and not user.is_admin:
-        raise Forbidden(f"The job belongs to {job.owner}; only its owner and admins may cancel it.")
+    job = editing.owned(connection, user, viewer, job_id, "cancel")
     if not job.status.terminal and job.cancel_requested_at is None:
         audit.record(connection, Deed(user, Action.CANCEL_JOB, str(job_id), job.owner))
     if job.children:
@@ -208,6 +207,18 @@ def _cancel(connection: Connection, user: Principal, viewer: Viewer, job_id: UUI
     if job.status in (Status.SUCCEEDED, Status.FAILED):
         raise Conflict(f"The job has already {job.status}.", extension={"job_status": job.status.value})
     return job
+
+
+async def edit(context: Context, user: Principal, job_id: UUID, wanted: JobEdit) -> Job:
+    """Change the name, the note or the tags of a job. Raises NotFound, Forbidden and Invalid."""
+    return await context.database.run(editing.edit, user, context.viewer(user), job_id, wanted)
+
+
+async def delete(context: Context, user: Principal, job_id: UUID) -> None:
+    """Delete a job that has ended. Raises NotFound, Forbidden and Conflict."""
+    limits = Limits.of(context.settings)
+    job = await context.database.run(editing.delete, user, context.viewer(user), job_id, limits)
+    log.info("deleted", job=str(job_id), owner=job.owner, by=user.name)
 
 
 async def result(context: Context, user: Principal, job_id: UUID) -> str:

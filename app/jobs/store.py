@@ -105,6 +105,7 @@ class Job:
     traceparent: str | None = None
     secret: UUID | None = None
     shared: bool = True
+    note: str | None = None
 
     @classmethod
     def new(
@@ -234,6 +235,7 @@ COLUMNS = (
     jobs.c.finished_at,
     jobs.c.parent_id,
     jobs.c.name,
+    jobs.c.note,
     jobs.c.batch_id,
     jobs.c.needs,
     in_groups().label("small"),

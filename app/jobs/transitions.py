@@ -203,9 +203,14 @@ def remove_old(connection: Connection, older_than: timedelta, at_most: int = 100
     )
     ids = connection.execute(old).scalars().all()
     if ids:
-        tags.forget(connection, ids)
-        connection.execute(delete(jobs).where(jobs.c.id.in_(ids)))
+        remove(connection, ids)
     return len(ids)
+
+
+def remove(connection: Connection, ids: Sequence[UUID]) -> None:
+    """Delete jobs that have ended, with events, measurements and keys, and the jobs of presets among them."""
+    tags.forget(connection, ids)
+    connection.execute(delete(jobs).where(jobs.c.id.in_(ids)))
 
 
 def remove_old_keys(connection: Connection, older_than: timedelta, at_most: int) -> int:

@@ -71,7 +71,8 @@ class JobView(BaseModel):
                     "id": "bad2cde1-a387-4c34-b05b-cb4651e4f880",
                     "kind": "reduce",
                     "parent": None,
-                    "name": None,
+                    "name": "ten million",
+                    "note": None,
                     "batch": None,
                     "children": None,
                     "status": "running",
@@ -121,7 +122,10 @@ class JobView(BaseModel):
     id: UUID
     kind: str
     parent: UUID | None = Field(description="The preset that the job is part of; null for a job by itself.")
-    name: str | None = Field(description="The name of the job within that preset.")
+    name: str | None = Field(
+        description="What the job is called: by its preset, if it is part of one, or else by its owner."
+    )
+    note: str | None = Field(description="A note of its owner.")
     batch: UUID | None = Field(description="The batch that brought the job; null for a job that came by itself.")
     children: list[ChildView] | None = Field(
         description="The jobs of a preset, in their order; null for other jobs and in lists."
@@ -210,6 +214,7 @@ def job_json(job: Job) -> str:
             "kind": job.kind,
             "parent": None if job.parent_id is None else str(job.parent_id),
             "name": job.name,
+            "note": job.note,
             "batch": None if job.batch_id is None else str(job.batch_id),
             "children": None if job.children is None else [_child(child) for child in job.children],
             "status": job.status.value,

@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+from uuid import UUID
 
-from sqlalchemy import Connection, Row, Select, Subquery, and_, bindparam, func, literal, select, union_all
+from sqlalchemy import Connection, Row, Select, Subquery, and_, bindparam, func, literal, or_, select, union_all
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from warpfold.app.census import waiting_by_owner
@@ -14,7 +15,7 @@ from warpfold.app.config import Settings
 from warpfold.app.tables.jobs import in_hand as is_in_hand
 from warpfold.app.tables.jobs import is_, jobs, still, workers
 from warpfold.app.tables.users import quotas, users
-from warpfold.contract.states import Status
+from warpfold.contract.states import PRIORITIES, Status
 
 
 class QuotaName(StrEnum):
@@ -152,6 +153,21 @@ def limits_of(connection: Connection, user_id: int, defaults: Limits) -> Limits:
     """The limits in force for a user."""
     row = connection.execute(_LIMITS, {"user_id": user_id}).one_or_none()
     return defaults if row is None else Limits(*row).over(defaults)
+
+
+def counts_towards_quota(connection: Connection, job_id: UUID, limits: Limits) -> bool:
+    """Whether a job that has ended, or a part of it, is still counted for a quota of the hour or of the day."""
+    high = PRIORITIES["high"]
+    of_the_hour = and_(
+        literal(limits.high_per_hour is not None),
+        jobs.c.priority == high,
+        jobs.c.rank == high,
+        jobs.c.created_at > func.now() - func.make_interval(0, 0, 0, 0, 1),
+    )
+    on_gpu = select(workers.c.id).where(workers.c.id == jobs.c.worker, workers.c.backend == "cuda").exists()
+    of_today = and_(literal(limits.gpu_seconds_per_day is not None), jobs.c.finished_at >= MIDNIGHT, on_gpu)
+    its = or_(jobs.c.id == job_id, jobs.c.parent_id == job_id)
+    return connection.execute(select(select(jobs.c.id).where(its, or_(of_the_hour, of_today)).exists())).scalar_one()
 
 
 def all_quotas(connection: Connection, defaults: Limits) -> Sequence[UserQuota]:

@@ -58,13 +58,23 @@
   const sentAt = new Map();
 
   document.addEventListener("submit", (event) => {
-    const { action, dataset, method } = event.target;
+    const form = event.target, by = event.submitter;
+    const action = (by?.getAttribute("formaction") ?? form.action) + (by?.value ?? "");
+    const method = by?.getAttribute("formmethod") ?? form.method;
+    const question = by?.dataset.confirm ?? form.dataset.confirm;
     const now = performance.now();
     if (method === "post" && now - (sentAt.get(action) ?? -Infinity) < 10000) event.preventDefault();
-    else if (dataset.confirm && !confirm(dataset.confirm)) event.preventDefault();
+    else if (question && !confirm(question)) event.preventDefault();
     else sentAt.set(action, now);
   });
   addEventListener("pageshow", () => sentAt.clear());
+
+  // --- a box that ticks all boxes of a name
+
+  document.addEventListener("change", ({ target }) => {
+    if (target.dataset?.ticks)
+      for (const box of document.getElementsByName(target.dataset.ticks)) box.checked = target.checked;
+  });
 
   // --- a file is read into the field that it fills, where it can be looked at before it is sent
 

@@ -57,7 +57,8 @@ jobs = Table(
     # A small job takes about a millisecond. A slot holds many of them (docs/decisions/0021-small-jobs-in-groups.md).
     Column("small", Boolean, nullable=False, server_default=text("false")),
     Column("parent_id", ForeignKey("jobs.id", ondelete="CASCADE")),  # the preset that it is part of
-    Column("name", String(128)),  # the name of a child in its preset
+    Column("name", String(128)),  # the name of a child in its preset; of another job what its owner calls it
+    Column("note", String(4000)),
     Column("batch_id", ForeignKey("batches.id")),  # the batch that brought it; of a child: null
     Column("batch_index", Integer),  # its place among the jobs of the batch, from 0
     Column("timeout_s", Double, nullable=False),

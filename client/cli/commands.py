@@ -65,7 +65,14 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
         "wait": Row(
             "jobs", "Jobs", "Wait for jobs, quietly. Exit code 0 if all succeeded, 1 if not, 5 after the timeout."
         ),
-        "cancel": Row("jobs", "Jobs", "Ask for the end of jobs. A running one ends within about a second."),
+        "cancel": Row("job_changes", "Jobs", "Ask for the end of jobs. A running one ends within about a second."),
+        "edit": Row("job_changes", "Jobs", "Change the name, the note or the tags of a job."),
+        "delete": Row(
+            "job_changes",
+            "Jobs",
+            "Delete jobs that have ended, with their measurements and stored results. Asks first where a filter chose "
+            "them.",
+        ),
         "batches": Row("batches", "Jobs", "Follow, wait for, cancel and read batches of jobs."),
         "dataset": Row("datasets", "Data", "Upload, list and delete arrays."),
         "share": Row(

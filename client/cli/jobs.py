@@ -1,4 +1,4 @@
-"""Commands about jobs that are there: jobs, show, watch, wait, cancel."""
+"""Commands that look at jobs: jobs, show, watch, wait."""
 
 import math
 import time
@@ -15,11 +15,10 @@ from warpfold.client.cli.counts import Limit
 from warpfold.client.cli.exits import Exit, fail
 from warpfold.client.cli.output import Json
 from warpfold.client.cli.session import JobId, Timeout, check_ended_well, find, leaving_it_running, service, wait_for
-from warpfold.client.errors import Refused, WaitedTooLong
+from warpfold.client.errors import WaitedTooLong
 from warpfold.client.group_table import GroupbyResult, GroupTable
 from warpfold.client.job_results import ReduceArrayResult, ReduceResult
 from warpfold.client.jobs import Status
-from warpfold.client.live_jobs import LiveJob
 from warpfold.client.models import Child, Job
 from warpfold.client.progress import state_of
 from warpfold.contract.moments import moment
@@ -51,7 +50,6 @@ def register(app: typer.Typer) -> None:
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold show 5f0c")(show)
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold watch 5f0c --json | jq .progress.done")(watch)
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold wait $(warpfold submit job.yaml) --timeout 60")(wait)
-    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold cancel 5f0c 77ab")(cancel)
 
 
 def _complete_status() -> list[str]:
@@ -90,7 +88,7 @@ def jobs(
     with service(context) as client:
         chosen: Any = {"status": status, "kind": kind, "owner": [client.whoami().name] if mine else owner}
         chosen |= {"tags": tag or (), "text": text, "batch": batch}
-        chosen |= {"since": _moment("--since", since), "until": _moment("--until", until)}
+        chosen |= {"since": moment_of("--since", since), "until": moment_of("--until", until)}
         chosen["parent"] = find(client, part_of).id if part_of is not None else None if parts else "none"
         if count:
             counted = client.count_jobs(**chosen)
@@ -105,7 +103,8 @@ def jobs(
         output.table(names, ([*_brief(job)] for job in listed), right=("value",), fold="of")
 
 
-def _moment(option: str, text: str | None) -> datetime | None:
+def moment_of(option: str, text: str | None) -> datetime | None:
+    """The time that an option says."""
     try:
         return None if text is None else moment(text, datetime.now(UTC))
     except ValueError as error:
@@ -175,7 +174,9 @@ def show_job(job: Job, *, as_json: bool) -> None:
         [
             ("id", job.id),
             ("kind", job.kind),
+            ("name", job.name),
             ("about", in_words(job) or None),
+            ("note", job.note),
             ("status", state_of(job)),
             ("waits for", _waits_for(job)),
             ("starts about", job.estimated_start_at),
@@ -312,23 +313,3 @@ def wait(context: typer.Context, job_ids: JobIds, timeout: Timeout = None, as_js
             if as_json:
                 output.lines([job])
         check_ended_well(*ended)
-
-
-def cancel(context: typer.Context, job_ids: JobIds, as_json: Json = False) -> None:
-    """Ask for the end of jobs. A running one ends within about a second."""
-    refused: list[str] = []
-    cancelling: list[LiveJob] = []
-    with service(context) as client:
-        # All ids are checked first, so that an unknown id cancels nothing.
-        for job in [find(client, job_id) for job_id in job_ids]:
-            try:
-                cancelling.append(job.cancel())
-            except Refused as refusal:
-                refused.append(f"job {job.id} is not cancelled: {refusal.detail or refusal.title}")
-        if as_json:
-            output.lines(cancelling)
-        else:
-            for job in cancelling:
-                output.say(f"{job.id} {'cancelled' if job.ended else 'is being cancelled'}")
-        if refused:
-            raise fail("\n".join(refused), Exit.REFUSED)

@@ -204,3 +204,27 @@ def test_groups_are_shown_as_bars_and_as_a_table(visit: Visiting, dashboard: Das
     table = page.get_by_role("group", name=re.compile("2 groups of 3 rows"))
     expect(table).to_contain_text("1.0000000000000002e+16")
     expect(table.get_by_role("row")).to_have_count(3)
+
+
+def test_ticked_jobs_are_tagged_and_deleted_and_a_job_gets_a_name_on_a_phone_too(
+    visit: Visiting, dashboard: Dashboard
+) -> None:
+    jobs = [dashboard.ended(SUM) for _ in range(2)]
+    page = visit(width=375).page
+    page.on("dialog", Dialog.accept)
+    page.goto("/jobs")
+    for job in jobs:
+        page.locator(f"#pick-{job}").check()
+    page.get_by_label("Tag", exact=True).last.fill("study:ticked")
+    page.get_by_role("button", name="Tag", exact=True).click()
+    page.goto("/jobs?tag=study:ticked")
+    expect(page.locator("tbody tr")).to_have_count(2)
+    page.goto(f"/jobs/{jobs[0]}")
+    page.get_by_text("Name, note and tags").click()
+    page.get_by_label("Name", exact=True).fill("first sweep")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="first sweep")).to_be_visible()
+    page.goto("/jobs?tag=study:ticked")
+    page.get_by_label("all", exact=True).check()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("No job matches")).to_be_visible()

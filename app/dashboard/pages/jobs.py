@@ -1,20 +1,21 @@
 """Jobs: a list with filters that keeps itself current, in which a batch is one row."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 from uuid import UUID
 
 from fastapi import Depends, Form, Header, Query
-from pydantic import StringConstraints
+from pydantic import StringConstraints, TypeAdapter, ValidationError
 from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from warpfold.app.auth.access_tokens import Principal
+from warpfold.app.auth.scopes import Scope
 from warpfold.app.auth.visibility import Viewer
 from warpfold.app.batches import folding, repository
 from warpfold.app.batches.repository import Batch
@@ -26,15 +27,16 @@ from warpfold.app.dashboard.shared import Shared, Sharing
 from warpfold.app.dashboard.visitors import Visitor, safe_path
 from warpfold.app.http.context import Context, Using
 from warpfold.app.http.cursors import cursor_of, key_of
-from warpfold.app.http.errors import Invalid
+from warpfold.app.http.errors import Conflict, Forbidden, Invalid, NotFound, TooMany
 from warpfold.app.http.headers import matches
 from warpfold.app.jobs import listing, service
+from warpfold.app.jobs.editing import JobEdit
 from warpfold.app.jobs.listing import Filter, Tally
 from warpfold.app.jobs.placing import placed
 from warpfold.app.jobs.store import Job
 from warpfold.app.jobs.tags import words_of
 from warpfold.contract.id_beginning import is_beginning
-from warpfold.contract.jobs import KINDS
+from warpfold.contract.jobs import KINDS, JobSpec
 from warpfold.contract.moments import HOW, moment
 from warpfold.contract.states import Status
 
@@ -42,6 +44,8 @@ _PAGE = 50
 _LISTING = "jobs"
 
 _MOST_OWNERS = 16
+_MOST_TICKED = 200
+_SPEC: TypeAdapter[JobSpec] = TypeAdapter(JobSpec)
 _SHORTEST_ID = 8
 """So much of an id in the field of words is taken for an id: lists show so much, and few words look like it."""
 _SEARCHED_S = 0.2
@@ -213,7 +217,7 @@ async def live(
         return unchanged(tag)
 
     async def rendered() -> Rendered:
-        return part("jobs_list", **_model(asked, listed, visitor))
+        return part("jobs_list", user=visitor, **_model(asked, listed, visitor))
 
     # The tag names all that the part shows, so that windows with the same one share it.
     return (await shared.polls.get(("jobs part", tag), rendered)).response(request)
@@ -226,6 +230,80 @@ async def cancel(
     """Ask for a job's end, and go back to where the button was."""
     await service.cancel(context, visitor, job_id)
     return RedirectResponse(safe_path(next) if next else f"/jobs/{job_id}", 303)
+
+
+@router.post("/jobs/selected")
+async def change_selected(
+    *,
+    visitor: Visitor,
+    context: Using,
+    job: Annotated[list[UUID], Form(max_length=_MOST_TICKED)] = [],  # noqa: B006
+    do: Annotated[Literal["cancel", "again", "delete", "tag"], Form()],
+    tag: Annotated[str, Form(max_length=321)] = "",
+    next: Annotated[str, Query(max_length=2048)] = "/jobs",
+) -> Response:
+    """Cancel, run again, delete or tag the ticked jobs, each as the api does it by itself, and go back to the list; or
+    say which were refused, and why."""
+    if do == "again" and not visitor.may(Scope.SUBMIT):
+        raise Forbidden("This key may not submit jobs.")
+    if do == "tag" and not tag.strip():
+        raise Invalid.of("tag", "should be a name, or name:value")
+    refused = []
+    for job_id in dict.fromkeys(job):
+        try:
+            await _do(context, visitor, job_id, do, tag.strip())
+        except (Conflict, Forbidden, NotFound, TooMany) as error:
+            refused.append(f"{str(job_id)[:8]}: {error.detail}")
+    if refused:
+        raise Conflict(f"{len(refused)} of {len(job)} jobs stay as they are. {' '.join(refused)}")
+    return RedirectResponse(safe_path(next), 303)
+
+
+async def _do(context: Context, visitor: Principal, job_id: UUID, deed: str, tag: str) -> None:
+    if deed == "cancel":
+        await service.cancel(context, visitor, job_id)
+    elif deed == "delete":
+        await service.delete(context, visitor, job_id)
+    else:
+        job = await service.get(context, visitor, job_id)
+        if deed == "again":
+            await service.submit(context, visitor, _SPEC.validate_json(job.spec), None)
+        else:
+            name, _, value = _parted(tag)
+            await service.edit(context, visitor, job_id, edit_of({"tags": {**job.tags, name: value}}))
+
+
+@router.post("/jobs/{job_id}/edit")
+async def edit(
+    *,
+    job_id: UUID,
+    visitor: Visitor,
+    context: Using,
+    name: Annotated[str | None, Form(max_length=1000)] = None,
+    note: Annotated[str, Form(max_length=10_000)] = "",
+    tags: Annotated[str, Form(max_length=10_000)] = "",
+) -> Response:
+    """Change the name, the note and the tags of a job, and go back to its page."""
+    lines = map(_parted, map(str.strip, tags.splitlines()))
+    wanted = {"note": note, "tags": {tag: value for tag, _, value in lines if tag}}
+    await service.edit(context, visitor, job_id, edit_of(wanted if name is None else {**wanted, "name": name}))
+    return RedirectResponse(f"/jobs/{job_id}", 303)
+
+
+@router.post("/jobs/{job_id}/delete")
+async def delete(job_id: UUID, visitor: Visitor, context: Using) -> Response:
+    """Delete a job, and go to the list."""
+    await service.delete(context, visitor, job_id)
+    return RedirectResponse("/jobs", 303)
+
+
+def edit_of(wanted: Mapping[str, object]) -> JobEdit:
+    """What a form says, as the api takes it. Raises Invalid that names the field."""
+    try:
+        return JobEdit.model_validate(wanted)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        raise Invalid.of(str(fault["loc"][0]), str(fault["msg"])) from None
 
 
 def _page_named(connection: Connection, text: str, viewer: Viewer) -> str | None:

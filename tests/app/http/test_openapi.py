@@ -153,6 +153,8 @@ def test_every_route_of_the_contract_is_there(document: dict[str, Any]) -> None:
         "get /v1/jobs/{job_id}/artefact",
         "delete /v1/jobs/{job_id}/artefact",
         "get /v1/jobs/{job_id}",
+        "patch /v1/jobs/{job_id}",
+        "delete /v1/jobs/{job_id}",
         "get /v1/jobs/{job_id}/events",
         "post /v1/jobs/{job_id}/cancel",
         "get /v1/jobs/{job_id}/result",

@@ -119,6 +119,25 @@ def test_a_job_is_given_up_waited_for_and_cancelled(shell: Shell) -> None:
     assert followed[-1]["status"] == "cancelled"
 
 
+def test_jobs_are_named_tagged_and_deleted_by_what_they_have_in_common(shell: Shell) -> None:
+    ids = [json.loads(shell.run("submit", "--values", "1 2", "--wait", "--json").out)["id"] for _ in range(2)]
+    edited = shell.run("edit", ids[0], "--name", "first sweep", "--note", "seen", "--tag", "study:x", "--tag", "run:7")
+    assert (edited.code, "name  first sweep" in edited.transcript) == (0, True), edited.transcript
+    shell.run("edit", ids[1], "--tag", "study:x")
+    shown = shell.run("edit", ids[0], "--untag", "run", "--note", "").transcript
+    assert "tags  study:x\n" in shown
+    assert "note" not in shown
+    assert shell.run("edit", ids[0]).code == 2
+    assert shell.run("jobs", "--text", "sweep", "--count").out.strip() == "1"
+    assert shell.run("cancel", "--tag", "study:x").transcript == "no job of yours fits\n"
+    assert shell.run("cancel", ids[0], "--tag", "study:x").code == 2
+    assert shell.run("delete").code == 2
+    assert shell.run("delete", "--tag", "study:x").code == 1, "nobody answered the question"
+    gone = shell.run("delete", "--tag", "study:x", "--yes", "--json").out.splitlines()
+    assert {json.loads(line)["id"] for line in gone} == {*ids}
+    assert shell.run("show", ids[0]).code == 4
+
+
 def test_a_finished_job_cannot_be_cancelled(shell: Shell) -> None:
     job_id = shell.run("submit", "--values", "1", "--wait", "--json")
     job = json.loads(job_id.out)["id"]

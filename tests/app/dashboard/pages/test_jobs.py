@@ -94,3 +94,50 @@ def test_pages_keep_the_filters(ann: Window, api: Api) -> None:
 def test_the_first_page_shows_a_batch_once(ann: Window, api: Api) -> None:
     batch = batch_of(api, 9)
     assert ann.get("/").text.count(f'href="/batches/{batch["id"]}"') == 1
+
+
+def test_ticked_jobs_are_tagged_run_again_cancelled_and_deleted(ann: Window, api: Api) -> None:
+    first, second = api.submit(), api.submit()
+
+    def do(deed: str, *jobs: str, tag: str = "") -> tuple[int, str]:
+        answer = ann.post("/jobs/selected?next=/jobs?owner=ann", data={"do": deed, "job": [*jobs], "tag": tag})
+        return answer.status_code, answer.headers.get("Location", answer.text)
+
+    back = (303, "/jobs?owner=ann")
+    assert do("tag", first, second, tag="study:x y") == back
+    assert listed(ann, "/jobs?tag=study:x+y") == [second, first]
+    assert do("cancel", first) == back
+    assert listed(ann, "/jobs?status=cancelled") == [first]
+    assert do("again", first, second) == back
+    assert len(listed(ann, "/jobs?status=queued")) == 3
+    status, page = do("delete", first, second)
+    assert (status, "1 of 2 jobs stay as they are" in page, "cancel it first" in page) == (409, True, True)
+    assert first not in listed(ann, "/jobs")
+    assert do("tag", second)[0] == 422
+
+
+def test_others_change_nothing_that_they_see(ann: Window, api: Api) -> None:
+    job = api.submit()
+    for user, refusal in (("vera", 403), ("bob", 409)):
+        with Window(api) as window:
+            window.sign_in(user)
+            assert ("/jobs/selected" in window.get("/jobs").text) == (user == "bob")
+            assert "Name, note and tags" not in window.get(f"/jobs/{job}").text
+            assert window.post("/jobs/selected", data={"do": "cancel", "job": [job]}).status_code == refusal
+            assert window.post(f"/jobs/{job}/edit", data={"name": "mine"}).status_code == 403
+    assert listed(ann, "/jobs?status=queued") == [job]
+
+
+def test_the_page_of_a_job_changes_its_name_its_note_and_its_tags_and_deletes_it(ann: Window, api: Api) -> None:
+    job = api.submit()
+    edited = {"name": "first sweep", "note": "<b>seen</b>", "tags": "study:x\r\nrun: 7 \r\n\r\nkept"}
+    assert ann.post(f"/jobs/{job}/edit", data=edited).headers["Location"] == f"/jobs/{job}"
+    text = ann.get(f"/jobs/{job}").text
+    for part in ("<h1>first sweep</h1>", "&lt;b&gt;seen&lt;/b&gt;", ">kept\nrun: 7\nstudy:x</textarea>"):
+        assert part in text
+    assert "first sweep" in ann.get("/jobs").text
+    assert ann.post(f"/jobs/{job}/edit", data={"tags": "a b"}).status_code == 422
+    assert ann.post(f"/jobs/{job}/delete").status_code == 409
+    ann.post(f"/jobs/{job}/cancel")
+    assert ann.post(f"/jobs/{job}/delete").headers["Location"] == "/jobs"
+    assert ann.get(f"/jobs/{job}").status_code == 404

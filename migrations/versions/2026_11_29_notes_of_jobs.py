@@ -1,0 +1,17 @@
+"""Jobs have notes."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0047"
+down_revision = "0046"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("jobs", sa.Column("note", sa.String(length=4000), nullable=True))
+
+
+def downgrade() -> None:
+    op.drop_column("jobs", "note")
