@@ -74,7 +74,7 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
             "them.",
         ),
         "batches": Row("batches", "Jobs", "Follow, wait for, cancel and read batches of jobs."),
-        "dataset": Row("datasets", "Data", "Upload, list and delete arrays."),
+        "dataset": Row("datasets", "Data", "Upload, list, rename and delete arrays."),
         "share": Row(
             "access",
             "Data",
