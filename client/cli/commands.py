@@ -60,7 +60,9 @@ COMMANDS: Mapping[str, Row] = MappingProxyType(
         ),
         "show": Row("jobs", "Jobs", "Show a job with its result."),
         "watch": Row(
-            "jobs", "Jobs", "Follow a job to its end, with a live bar, or with --json a line for each change."
+            "jobs",
+            "Jobs",
+            "Follow jobs to their ends, one after another, with a live bar, or with --json a line for each change.",
         ),
         "wait": Row(
             "jobs", "Jobs", "Wait for jobs, quietly. Exit code 0 if all succeeded, 1 if not, 5 after the timeout."

@@ -48,7 +48,7 @@ def register(app: typer.Typer) -> None:
         jobs
     )
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold show 5f0c")(show)
-    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold watch 5f0c --json | jq .progress.done")(watch)
+    app.command(rich_help_panel=_PANEL, epilog="Example: warpfold watch 5f0c 77ab --json | jq .progress.done")(watch)
     app.command(rich_help_panel=_PANEL, epilog="Example: warpfold wait $(warpfold submit job.yaml) --timeout 60")(wait)
 
 
@@ -284,17 +284,20 @@ def _how(result: ReduceResult) -> str:
     )
 
 
-def watch(context: typer.Context, job_id: JobId, timeout: Timeout = None, as_json: Json = False) -> None:
-    """Follow a job to its end, with a live bar, or with --json a line for each change."""
+def watch(context: typer.Context, job_ids: JobIds, timeout: Timeout = None, as_json: Json = False) -> None:
+    """Follow jobs to their ends, one after another, with a live bar, or with --json a line for each change."""
     with service(context) as client:
-        job = find(client, job_id)
-        if as_json:
-            with leaving_it_running(job):
-                ended = client.wait(job, timeout_s=timeout, progress=lambda seen: output.lines([seen]))
-        else:
-            ended = wait_for(job, timeout)
-            show_job(ended, as_json=False)
-        check_ended_well(ended)
+        jobs, began, ended = [find(client, job_id) for job_id in job_ids], time.monotonic(), []
+        for job in jobs:
+            # The timeout holds for all jobs together.
+            left = None if timeout is None else max(0.0, round(timeout - (time.monotonic() - began), 2))
+            if as_json:
+                with leaving_it_running(job):
+                    ended.append(client.wait(job, timeout_s=left, progress=lambda seen: output.lines([seen])))
+            else:
+                ended.append(wait_for(job, left))
+                show_job(ended[-1], as_json=False)
+        check_ended_well(*ended)
 
 
 def wait(context: typer.Context, job_ids: JobIds, timeout: Timeout = None, as_json: Json = False) -> None:

@@ -129,6 +129,8 @@ def test_jobs_are_named_tagged_and_deleted_by_what_they_have_in_common(shell: Sh
     assert "note" not in shown
     assert shell.run("edit", ids[0]).code == 2
     assert shell.run("jobs", "--text", "sweep", "--count").out.strip() == "1"
+    followed = shell.run("watch", *ids, "--json").out.splitlines()
+    assert [json.loads(line)["id"] for line in followed] == ids
     assert shell.run("cancel", "--tag", "study:x").transcript == "no job of yours fits\n"
     assert shell.run("cancel", ids[0], "--tag", "study:x").code == 2
     assert shell.run("delete").code == 2
