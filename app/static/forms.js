@@ -76,6 +76,15 @@
       for (const box of document.getElementsByName(target.dataset.ticks)) box.checked = target.checked;
   });
 
+  // --- Enter in a field presses the button that belongs to it, where a form has several
+
+  document.addEventListener("keydown", (event) => {
+    const button = event.key === "Enter" && document.getElementById(event.target.dataset?.enter);
+    if (!button) return;
+    event.preventDefault();
+    button.click();
+  });
+
   // --- a file is read into the field that it fills, where it can be looked at before it is sent
 
   document.addEventListener("change", async ({ target }) => {

@@ -215,8 +215,8 @@ def test_ticked_jobs_are_tagged_and_deleted_and_a_job_gets_a_name_on_a_phone_too
     page.goto("/jobs")
     for job in jobs:
         page.locator(f"#pick-{job}").check()
-    page.get_by_label("Tag", exact=True).last.fill("study:ticked")
-    page.get_by_role("button", name="Tag", exact=True).click()
+    page.get_by_label("Tag of the ticked").fill("study:ticked")
+    page.get_by_label("Tag of the ticked").press("Enter")
     page.goto("/jobs?tag=study:ticked")
     expect(page.locator("tbody tr")).to_have_count(2)
     page.goto(f"/jobs/{jobs[0]}")
