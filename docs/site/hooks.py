@@ -90,7 +90,7 @@ def settings_page() -> Iterator[str]:
     yield "| variable | default | what it is |"
     yield "|---|---|---|"
     for name, field in Settings.model_fields.items():
-        default = "" if field.default in ("", None, ()) else f"`{field.default}`"
+        default = "" if field.default in ("", None, (), {}) else f"`{field.default}`"
         yield f"| `WARPFOLD_{name.upper()}` | {default} | {_cell(field.description)} |"
 
 
