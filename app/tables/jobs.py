@@ -58,7 +58,8 @@ jobs = Table(
     Column("small", Boolean, nullable=False, server_default=text("false")),
     Column("parent_id", ForeignKey("jobs.id", ondelete="CASCADE")),  # the preset that it is part of
     Column("name", String(128)),  # the name of a child in its preset; of another job what its owner calls it
-    Column("note", String(4000)),
+    # Of no declared length: before there are statistics, Postgres takes a row for as wide as half of what it may be.
+    Column("note", Text),
     Column("batch_id", ForeignKey("batches.id")),  # the batch that brought it; of a child: null
     Column("batch_index", Integer),  # its place among the jobs of the batch, from 0
     Column("timeout_s", Double, nullable=False),

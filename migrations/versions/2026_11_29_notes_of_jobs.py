@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.add_column("jobs", sa.Column("note", sa.String(length=4000), nullable=True))
+    op.add_column("jobs", sa.Column("note", sa.Text(), nullable=True))
 
 
 def downgrade() -> None:

@@ -112,7 +112,7 @@ def test_a_fault_of_a_source_is_named_where_the_source_stands(
     ("method", "path", "allowed"),
     [
         ("PUT", "/v1/jobs", "GET, HEAD, OPTIONS, POST"),
-        ("DELETE", f"/v1/jobs/{NOBODY}", "GET, HEAD, OPTIONS"),
+        ("DELETE", f"/v1/jobs/{NOBODY}/events", "GET, HEAD, OPTIONS"),
         ("GET", "/v1/states/merge", "OPTIONS, POST"),
         ("POST", "/results", "GET, HEAD, OPTIONS"),
     ],
