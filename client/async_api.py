@@ -118,6 +118,7 @@ class AsyncClient(AsyncConnection, HandlesTables):
     workers = awaited(Client.workers)
     whoami = awaited(Client.whoami)
     rotate_token = awaited(Client.rotate_token)
+    audit = awaited(Client.audit)
 
     def _live(self, job: Job) -> AsyncLiveJob:
         return AsyncLiveJob.of(job, self)

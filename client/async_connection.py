@@ -15,8 +15,6 @@ from warpfold.client.settings import find_target
 from warpfold.client.upload_transport import async_transports
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from warpfold.client.tokens import Tokens
 
 T = TypeVar("T")
@@ -53,18 +51,6 @@ class AsyncConnection:
     def tokens(self) -> "Tokens":
         """Access tokens: one's own, and for an admin everybody's; what its methods return is awaited."""
         return tokens.Tokens(self._do)
-
-    def audit(
-        self,
-        *,
-        actor: str | None = None,
-        action: str | None = None,
-        thing: str | None = None,
-        since: "datetime | None" = None,
-        limit: int = 50,
-    ) -> Any:
-        """The newest entries of the audit log, as a list of `AuditEntry`, which only admins read. It is awaited."""
-        return self._do(tokens.audit(actor, action, thing, since, limit))
 
     async def _do(self, steps: Steps[T]) -> T:
         """Hold a conversation."""

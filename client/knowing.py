@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from warpfold.client.connection import Connection
-from warpfold.client.later import catalogue, results
+from warpfold.client.later import catalogue, results, tokens
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from warpfold.client.catalogue import Device, Op, Preset, Strategy, Worker
     from warpfold.client.results import Filter, Results
+    from warpfold.client.tokens import AuditEntry
 
 
 class KnowsService(Connection):
@@ -67,3 +70,15 @@ class KnowsService(Connection):
     def rotate_token(self) -> str:
         """Replace the token by a new one, which is returned this once. This client's own is useless from then on."""
         return self._do(catalogue.rotate_token())
+
+    def audit(
+        self,
+        *,
+        actor: str | None = None,
+        action: str | None = None,
+        thing: str | None = None,
+        since: datetime | None = None,
+        limit: int = 50,
+    ) -> list[AuditEntry]:
+        """The newest entries of the audit log, which only admins read."""
+        return self._do(tokens.audit(actor, action, thing, since, limit))

@@ -250,7 +250,8 @@ class DatasetUses(BaseModel):
 
 @router.get("/{dataset_id}/uses", summary="List what reads an uploaded array", responses=answers(NotFound, Invalid))
 async def list_uses_of_dataset(dataset_id: Id, user: User, context: Using) -> DatasetUses:
-    """List the newest jobs and batches that name an array, of those that you see; parts of presets do not count."""
+    """List the jobs and batches that name an array, newest first, of those that you see among its newest 1,000 uses;
+    parts of presets do not count."""
     used = await service.uses_of(context, user, dataset_id)
     return DatasetUses(jobs=[job_id for _, job_id in used.jobs], batches=list(used.batches))
 

@@ -11,6 +11,8 @@ from warpfold.app.tables.batches import batches
 from warpfold.app.tables.dataset_uses import dataset_uses
 from warpfold.app.tables.jobs import jobs
 
+_LOOKED_AT = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Uses:
@@ -34,10 +36,12 @@ def became(connection: Connection, upload_id: str, dataset_id: str) -> None:
 
 
 def newest(connection: Connection, dataset_id: str, viewer: Viewer, most: int) -> Uses:
-    """Up to `most` jobs and so many batches that the viewer sees, newest first."""
-    of_dataset, last = dataset_uses.c.dataset_id == dataset_id, dataset_uses.c.seq.desc()
-    of_jobs = select(jobs.c.seq, jobs.c.id).join(dataset_uses, dataset_uses.c.job_id == jobs.c.id)
-    of_batches = select(batches.c.id).join(dataset_uses, dataset_uses.c.batch_id == batches.c.id)
-    seen = connection.execute(of_jobs.where(of_dataset, visible(jobs, viewer)).order_by(last).limit(most))
-    brought = connection.execute(of_batches.where(of_dataset, visible(batches, viewer)).order_by(last).limit(most))
+    """Up to `most` jobs and so many batches that the viewer sees, newest first, of the newest uses: a user may see few
+    of a million."""
+    of_dataset = select(dataset_uses).where(dataset_uses.c.dataset_id == dataset_id)
+    uses = of_dataset.order_by(dataset_uses.c.seq.desc()).limit(_LOOKED_AT).subquery()
+    of_jobs = select(jobs.c.seq, jobs.c.id).join(uses, uses.c.job_id == jobs.c.id).where(visible(jobs, viewer))
+    of_batches = select(batches.c.id).join(uses, uses.c.batch_id == batches.c.id).where(visible(batches, viewer))
+    seen = connection.execute(of_jobs.order_by(uses.c.seq.desc()).limit(most))
+    brought = connection.execute(of_batches.order_by(uses.c.seq.desc()).limit(most))
     return Uses([(row.seq, row.id) for row in seen], brought.scalars().all())

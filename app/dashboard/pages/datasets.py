@@ -135,5 +135,5 @@ async def delete(dataset_id: Id, visitor: Visitor, context: Using) -> Response:
 def _readers(connection: Connection, dataset_id: str, viewer: Viewer) -> Sequence[Job | Batch]:
     """The newest jobs and batches that read an array, of those that the viewer sees."""
     used = uses.newest(connection, dataset_id, viewer, service.MOST_USES)
-    brought = [batch_rows.existing(connection, batch_id) for batch_id in used.batches]
+    brought = batch_rows.listed(connection, used.batches)
     return [*listing.listed(connection, [seq for seq, _ in used.jobs]), *brought]
